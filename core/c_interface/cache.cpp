@@ -45,24 +45,58 @@ RemoteStores open_stores(kiln_cache& cache) {
   return stores;
 }
 
+// The log functions that this thread is in.
+struct RunningLog {
+  const CallbackLog& log;
+  const RunningLog* const outer;
+};
+thread_local constinit const RunningLog* innermost_log = nullptr;
+
+// What would be ignored, or would end elsewhere with an error that does not name it.
+Status check_options(const char* function, const kiln_cache_options& options) {
+  const auto wrong = [&](const char* member, const std::string& found, const std::string& expected) {
+    return invalid_argument(std::string(function) + ": options." + member + ": found " + found + ", expected " +
+                            expected);
+  };
+  const int level = static_cast<int>(options.log_level);
+  if (level < KILN_LOG_DEFAULT || level > KILN_LOG_OFF) {
+    return wrong("log_level", std::to_string(level),
+                 "a kiln_log_level, 0 to " + std::to_string(static_cast<int>(KILN_LOG_OFF)));
+  }
+  if (options.reserved != 0) return wrong("reserved", std::to_string(options.reserved), "0");
+  const auto is_empty = [](const char* text) { return text != nullptr && *text == '\0'; };
+  if (is_empty(options.config)) return wrong("config", "an empty name", "a file, or NULL");
+  if (is_empty(options.key_file)) return wrong("key_file", "an empty name", "a file, or NULL for the user's");
+  return {};
+}
+
 }  // namespace
 
 void CallbackLog::write(LogLevel level, std::string_view component, std::string_view message) noexcept {
+  const RunningLog running{*this, innermost_log};
+  innermost_log = &running;
   try {
     write_(user_, static_cast<kiln_log_level>(level), std::string(component).c_str(), std::string(message).c_str());
   } catch (...) {  // a log line must not end what it is about
   }
+  innermost_log = running.outer;
+}
+
+bool CallbackLog::runs_here() const noexcept {
+  const RunningLog* running = innermost_log;
+  while (running != nullptr && &running->log != this) running = running->outer;
+  return running != nullptr;
 }
 
 OpenedLog open_log(kiln_log_function function, void* user, kiln_log_level least, LogLevel configured) {
   OpenedLog log;
   if (function != nullptr) log.sink = std::make_unique<CallbackLog>(function, user);
-  const bool chosen = least >= KILN_LOG_DEBUG && least <= KILN_LOG_OFF;
-  log.least = chosen ? static_cast<LogLevel>(least) : configured;
+  log.least = least == KILN_LOG_DEFAULT ? configured : static_cast<LogLevel>(least);
   return log;
 }
 
 Result<Config> config_of(const char* function, const kiln_cache_options& options, ConfigSources sources) {
+  if (Status status = check_options(function, options); !status.ok()) return status;
   if (options.config != nullptr) sources.file = options.config;
   ConfigReading reading = read_config(sources);
   if (!reading.problems.empty()) {
@@ -95,16 +129,49 @@ kiln_cache::kiln_cache(Config config_read, const kiln_cache_options& options)
       config(std::move(config_read)),
       log(open_log(options.log, options.log_user, options.log_level, config.log_level)) {}
 
-CallbackDevice& kiln_cache::device(DeviceInfo info, const void* context) {
+std::shared_ptr<CallbackDevice> kiln_cache::device(DeviceInfo info, const void* context) {
   KeyEncoder identity;
-  identity.field("context", static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(context)));
   for (const auto& [name, value] : info.device_identity) identity.field("device." + name, value);
   for (const auto& [name, value] : info.driver_identity) identity.field("driver." + name, value);
+  const std::pair place(identity.material(), context);
   const std::lock_guard lock(mutex);
-  std::unique_ptr<CallbackDevice>& known = devices[identity.material()];
-  if (known == nullptr) known = std::make_unique<CallbackDevice>(std::move(info), context, running);
-  return *known;
+  if (const auto known = devices.find(place); known != devices.end()) return known->second;
+  if (devices.size() >= most_devices) sort_out_devices();
+  const auto spare = spare_devices.find(place.first);
+  if (spare == spare_devices.end()) {
+    return devices.emplace(place, std::make_shared<CallbackDevice>(std::move(info), context, running)).first->second;
+  }
+  std::shared_ptr<CallbackDevice> device = devices.emplace(place, spare->second).first->second;
+  device->set_context(context);
+  spare_devices.erase(spare);
+  return device;
 }
+
+void kiln_cache::requested(CallbackDevice& device) {
+  if (device.was_requested()) return;
+  const std::lock_guard lock(mutex);  // so that sort_out_devices() sees it once the key is freed
+  device.set_requested();
+}
+
+void kiln_cache::sort_out_devices() {
+  for (auto at = devices.begin(); at != devices.end();) {
+    if (at->second.use_count() != 1 || at->second->programs() != 0) {
+      ++at;
+      continue;
+    }
+    if (at->second->was_requested()) spare_devices.emplace(at->first.first, at->second);
+    at = devices.erase(at);
+  }
+  most_devices = std::max<std::size_t>(64, 2 * devices.size());
+}
+
+namespace kiln::c_interface {
+
+Status check_cache(const char* function, const kiln_cache* cache) {
+  return cache == nullptr ? null_argument(function, "cache") : cache->process.check(function, "cache");
+}
+
+}  // namespace kiln::c_interface
 
 kiln_status* kiln_cache_open(const kiln_cache_options* options, kiln_cache** cache) {
   constexpr const char* function = "kiln_cache_open";
@@ -133,7 +200,7 @@ kiln_status* kiln_cache_open(const kiln_cache_options* options, kiln_cache** cac
 }
 
 void kiln_cache_close(kiln_cache* cache) {
-  if (cache == nullptr) return;
+  if (cache == nullptr || cache->log.runs_here()) return;  // without a line, which the log would answer the same way
   if (cache->running.on_this_thread()) {
     cache->log.log().write(LogLevel::error, "cache",
                            "kiln_cache_close: a callback of the cache called it: it stays open");
@@ -149,8 +216,7 @@ kiln_status* kiln_cache_warm(kiln_cache* cache, const kiln_identity* identity, c
   constexpr const char* function = "kiln_cache_warm";
   return guarded([&]() -> Status {
     if (loaded != nullptr) *loaded = 0;
-    if (cache == nullptr) return null_argument(function, "cache");
-    if (Status status = cache->process.check(function, "cache"); !status.ok()) return status;
+    if (Status status = check_cache(function, cache); !status.ok()) return status;
     const RunningCalls::Scope scope(cache->calls);
     kiln_identity copy;
     if (Status status = copy_struct(function, "identity", identity, &copy, sizeof copy); !status.ok()) return status;
@@ -163,19 +229,20 @@ kiln_status* kiln_cache_warm(kiln_cache* cache, const kiln_identity* identity, c
     loader.build = nullptr;
     auto* warmable = dynamic_cast<WarmableCache*>(cache->programs.get());
     if (warmable == nullptr) return unsupported(std::string(function) + ": this cache cannot be warmed");
-    CallbackDevice& device = cache->device(std::move(*info), copy.context);
-    const std::vector<KeptProgram> stored = warmable->kept(device, most);
+    const std::shared_ptr<CallbackDevice> device = cache->device(std::move(*info), copy.context);
+    cache->requested(*device);
+    const std::vector<KeptProgram> stored = warmable->kept(*device, most);
     std::vector<CallbackSource> sources;
     sources.reserve(stored.size());
     for (const KeptProgram& program : stored) sources.emplace_back(program.key, loader);
     std::vector<ProgramRequest> requests;
     for (std::size_t at = 0; at < stored.size(); ++at) {
-      requests.push_back({&stored[at].key, &sources[at], &device, true});
+      requests.push_back({&stored[at].key, &sources[at], device.get(), true});
     }
     std::size_t count = 0;
     const unsigned used = threads == 0 ? std::max(1u, std::thread::hardware_concurrency()) : threads;
     warmable->get_or_build_all(requests, std::min(used, 64u), [&](std::size_t, const Result<Acquired>& answer) {
-      count += answer.has_value() ? 1 : 0;
+      count += answer.has_value() && is_of_kind(*answer->program, loader) ? 1 : 0;
       return true;
     });
     if (loaded != nullptr) *loaded = count;
@@ -206,14 +273,13 @@ kiln_status* kiln_cache_remove(kiln_cache* cache, const kiln_key* key) {
 kiln_status* kiln_cache_drop_context(kiln_cache* cache, const void* context) {
   constexpr const char* function = "kiln_cache_drop_context";
   return guarded([&]() -> Status {
-    if (cache == nullptr) return null_argument(function, "cache");
-    if (Status status = cache->process.check(function, "cache"); !status.ok()) return status;
+    if (Status status = check_cache(function, cache); !status.ok()) return status;
     const RunningCalls::Scope scope(cache->calls);
     const Result<RemovableCache*> programs = removable(function, *cache);
     if (!programs) return programs.error();
     std::size_t in_use = 0;
     const std::lock_guard lock(cache->mutex);
-    for (const auto& [identity, device] : cache->devices) {
+    for (const auto& [place, device] : cache->devices) {
       if (device->context() != context) continue;
       (*programs)->forget(*device);
       in_use += device->programs();
@@ -227,7 +293,7 @@ kiln_status* kiln_cache_drop_context(kiln_cache* cache, const void* context) {
 kiln_status* kiln_cache_get_stats(kiln_cache* cache, kiln_cache_stats* stats) {
   constexpr const char* function = "kiln_cache_get_stats";
   return guarded([&]() -> Status {
-    if (cache == nullptr) return null_argument(function, "cache");
+    if (Status status = check_cache(function, cache); !status.ok()) return status;
     if (stats == nullptr) return null_argument(function, "stats");
     if (Status status = check_size(function, "stats", stats->size, 2 * sizeof(size_t)); !status.ok()) return status;
     fill(cache->programs->stats(), *stats);
@@ -240,7 +306,7 @@ kiln_status* kiln_cache_explain(kiln_cache* cache, const char* which, char** jso
   return guarded([&]() -> Status {
     if (json == nullptr) return null_argument(function, "json");
     *json = nullptr;
-    if (cache == nullptr) return null_argument(function, "cache");
+    if (Status status = check_cache(function, cache); !status.ok()) return status;
     if (which == nullptr) return null_argument(function, "which");
     const Result<std::string> text = explanation(cache->config.cache, which);
     if (!text) return text.error();
@@ -253,7 +319,7 @@ kiln_status* kiln_cache_persist(kiln_cache* cache, uint64_t* stored) {
   constexpr const char* function = "kiln_cache_persist";
   return guarded([&]() -> Status {
     if (stored != nullptr) *stored = 0;
-    if (cache == nullptr) return null_argument(function, "cache");
+    if (Status status = check_cache(function, cache); !status.ok()) return status;
     auto* warmable = dynamic_cast<WarmableCache*>(cache->programs.get());
     if (warmable == nullptr) return unsupported(std::string(function) + ": this cache stores no pending programs");
     const Result<std::uint64_t> count = warmable->persist();
@@ -264,7 +330,7 @@ kiln_status* kiln_cache_persist(kiln_cache* cache, uint64_t* stored) {
 }
 
 void kiln_cache_trim_memory(kiln_cache* cache) {
-  if (cache != nullptr) cache->programs->trim_memory();
+  if (cache != nullptr && cache->process.is_this()) cache->programs->trim_memory();
 }
 
 kiln_status* kiln_driver_environment(const kiln_cache_options* options,

@@ -21,6 +21,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 namespace kiln::c_interface {
 
@@ -29,6 +30,7 @@ class CallbackLog final : public LogSink {
  public:
   CallbackLog(kiln_log_function function, void* user) noexcept : write_(function), user_(user) {}
   void write(LogLevel level, std::string_view component, std::string_view message) noexcept override;
+  bool runs_here() const noexcept;  // this thread is in the application's function: what it closes would wait for it
 
  private:
   const kiln_log_function write_;
@@ -40,10 +42,13 @@ struct OpenedLog {
   LogLevel least = LogLevel::warning;
 
   Log log() const noexcept { return {sink.get(), least}; }
+  bool runs_here() const noexcept { return sink != nullptr && sink->runs_here(); }
 };
+// REQUIRES: config_of() accepted `least`.
 OpenedLog open_log(kiln_log_function function, void* user, kiln_log_level least, LogLevel configured);
 
 // Returns the configuration with the members of the options that are set. `sources` may have further settings.
+// invalid_argument: the error names the member.
 Result<Config> config_of(const char* function, const kiln_cache_options& options, ConfigSources sources = {});
 
 }  // namespace kiln::c_interface
@@ -52,7 +57,11 @@ struct kiln_cache {
   kiln_cache(kiln::Config config_read, const kiln_cache_options& options);
 
   // Two identities with equal texts and the same context are one device.
-  kiln::c_interface::CallbackDevice& device(kiln::DeviceInfo info, const void* context);
+  std::shared_ptr<kiln::c_interface::CallbackDevice> device(kiln::DeviceInfo info, const void* context);
+  // Call it before the device is passed to `programs`.
+  void requested(kiln::c_interface::CallbackDevice& device);
+  // Takes the devices out that neither a key nor a program needs. REQUIRES: mutex is held.
+  void sort_out_devices();
 
   const kiln::c_interface::OpeningProcess process;
   const std::uint64_t id;  // of this object; another one may get its address later
@@ -60,9 +69,13 @@ struct kiln_cache {
   const kiln::c_interface::OpenedLog log;
   kiln::c_interface::RunningCallbacks running;
   kiln::c_interface::RunningCalls calls;  // of those that build or load
-  std::mutex mutex;
-  std::map<std::string, std::unique_ptr<kiln::c_interface::CallbackDevice>> devices;  // guarded by mutex
-  kiln::Registry registry;                                                            // of the plugins for remotes
+  std::mutex mutex;                       // guards the devices
+  // By the texts of the identity and the context.
+  std::map<std::pair<std::string, const void*>, std::shared_ptr<kiln::c_interface::CallbackDevice>> devices;
+  // By the texts alone, for the next context. `programs` knows a device by its address for ever: it stays what it is.
+  std::multimap<std::string, std::shared_ptr<kiln::c_interface::CallbackDevice>> spare_devices;
+  std::size_t most_devices = 64;  // with one more, sort_out_devices() is called
+  kiln::Registry registry;        // of the plugins for remotes
   kiln::PluginLoader loader;
   bool writes_remotes = false;
   std::unique_ptr<kiln::ProgramCache> programs;  // after what its programs and log lines need
@@ -71,7 +84,7 @@ struct kiln_cache {
 
 struct kiln_key {
   std::uint64_t cache = 0;  // kiln_cache::id
-  kiln::c_interface::CallbackDevice* device = nullptr;
+  std::shared_ptr<kiln::c_interface::CallbackDevice> device;
   kiln::ProgramKey key;
 };
 
@@ -80,7 +93,9 @@ namespace kiln::c_interface {
 // The caller's struct as this version knows it: itself if it has this version's size, as on the path of a hit, else a
 // copy.
 Result<const kiln_compiler*> compiler_of(const char* function, const kiln_compiler* given, kiln_compiler& copy);
-// invalid_argument: NULL, or the key of another cache. unavailable: the cache of a parent process.
+// invalid_argument: NULL. unavailable: the cache of a parent process.
+Status check_cache(const char* function, const kiln_cache* cache);
+// The same, and invalid_argument: the key of another cache. Prepares the key's device for a request.
 Status check_request(const char* function, kiln_cache* cache, const kiln_key* key);
 
 }  // namespace kiln::c_interface

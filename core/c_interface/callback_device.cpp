@@ -65,6 +65,14 @@ Status load_object(kiln_request& request, const kiln_compiler& compiler, std::sp
                         ": the load callback returned KILN_OK without an object. Call kiln_request_set_object()");
 }
 
+// What load says of the bytes is the fault of build, which made them. What says nothing of them stays: it may pass.
+Status of_new_bytes(Status status) {
+  status.message += " (with the bytes that build just gave)";
+  const bool of_bytes = status.code == StatusCode::corrupt || status.code == StatusCode::unsupported ||
+                        status.code == StatusCode::invalid_argument;
+  return of_bytes ? internal_error(std::move(status.message)) : status;
+}
+
 }  // namespace
 
 CallbackProgram::CallbackProgram(void (*destroy)(void* object),
@@ -148,7 +156,7 @@ Result<std::unique_ptr<Program>> CallbackDevice::build(const KernelSource& sourc
   }
   if (compiler.load != nullptr && !program.has_object) {
     status = load_object(request, compiler, *program.bytes);
-    if (!status.ok()) return internal_error(status.message + " (with the bytes that build just gave)");
+    if (!status.ok()) return of_new_bytes(std::move(status));
   }
   if (program.object_charge == 0 && program.has_object && program.bytes) program.object_charge = program.bytes->size();
   return std::unique_ptr<Program>(std::move(request.program));

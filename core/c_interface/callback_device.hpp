@@ -79,7 +79,11 @@ class CallbackDevice final : public Device {
   CallbackDevice(DeviceInfo info, const void* context, RunningCallbacks& running)
       : info_(std::move(info)), context_(context), running_(running) {}
 
+  // Guarded by the cache, which gives a device without programs to another context.
   const void* context() const noexcept { return context_; }
+  void set_context(const void* context) noexcept { context_ = context; }
+  bool was_requested() const noexcept { return was_requested_; }
+  void set_requested() noexcept { was_requested_ = true; }
   std::size_t programs() const noexcept { return *count_; }  // that are alive
 
   const DeviceInfo& info() const noexcept override { return info_; }
@@ -94,10 +98,16 @@ class CallbackDevice final : public Device {
 
  private:
   const DeviceInfo info_;
-  const void* const context_;  // kiln_identity::context
+  const void* context_;  // kiln_identity::context
+  std::atomic<bool> was_requested_{false};
   RunningCallbacks& running_;
   const std::shared_ptr<std::atomic<std::size_t>> count_ = std::make_shared<std::atomic<std::size_t>>(0);
 };
+
+// Whether the program is what the compiler makes: an object with a load callback, bytes without one.
+inline bool is_of_kind(const Program& program, const kiln_compiler& compiler) noexcept {
+  return static_cast<const CallbackProgram&>(program).stays_bytes == (compiler.load == nullptr);
+}
 
 // invalid_argument: a text of the identity is missing.
 Result<DeviceInfo> device_of(const char* function, const kiln_identity& identity);

@@ -224,6 +224,10 @@ kiln_status* kiln_job_toml(kiln_job* job, const char* text, const char* folder) 
   constexpr const char* function = "kiln_job_toml";
   return changed(function, job, [&](kiln_job& of) -> Status {
     if (text == nullptr) return null_argument(function, "text");
+    if (folder != nullptr && *folder == '\0') {
+      return invalid_argument(std::string(function) +
+                              ": folder: found an empty name, expected a folder, or NULL for the working directory");
+    }
     auto described = DescribedJob::read(text, std::filesystem::absolute(folder == nullptr ? "." : folder));
     if (!described) return std::move(described).error();
     clear(of);
@@ -268,7 +272,7 @@ kiln_status* kiln_job_tensors(kiln_job* job, char** json) {
   return guarded([&]() -> Status {
     if (json == nullptr) return null_argument(function, "json");
     *json = nullptr;
-    if (job == nullptr) return null_argument(function, "job");
+    if (Status status = check_job(function, job); !status.ok()) return status;
     const std::lock_guard lock(job->mutex);
     if (!job->described) return invalid_argument(std::string(function) + ": call kiln_job_toml() first");
     const auto forms = job->described->forms(*job);

@@ -10,9 +10,13 @@
 
 namespace kiln::c_interface {
 
+Status check_job(const char* function, const kiln_job* job) {
+  return job == nullptr ? null_argument(function, "job") : check_runtime(function, &job->owner);
+}
+
 kiln_status* changed(const char* function, kiln_job* job, const std::function<Status(kiln_job&)>& change) {
   return guarded([&]() -> Status {
-    if (job == nullptr) return null_argument(function, "job");
+    if (Status status = check_job(function, job); !status.ok()) return status;
     const std::lock_guard lock(job->mutex);
     if (job->state == kiln_job::State::running) {
       return unavailable(std::string(function) + ": job '" + job->request.name + "' runs. Wait for it first");
@@ -158,7 +162,7 @@ kiln_status* kiln_job_create(kiln_runtime* runtime, const char* name, kiln_job**
   return guarded([&]() -> Status {
     if (job == nullptr) return null_argument(function, "job");
     *job = nullptr;
-    if (runtime == nullptr) return null_argument(function, "runtime");
+    if (Status status = check_runtime(function, runtime); !status.ok()) return status;
     if (name == nullptr) return null_argument(function, "name");
     auto* made = new kiln_job(*runtime);
     made->request.name = name;
@@ -171,6 +175,7 @@ kiln_status* kiln_job_create(kiln_runtime* runtime, const char* name, kiln_job**
 void kiln_job_free(kiln_job* job) {
   if (job == nullptr || !job->owner.process.is_this()) return;  // a forked child cannot wait for its run
   job->stop = true;
+  if (job->owner.log.runs_here()) return;  // a run may wait for this line
   if (JobScope::runs_here(*job)) {
     job->owner.log.log().write(LogLevel::error, "runtime",
                                "kiln_job_free: a callback of job '" + job->request.name + "' called it: it stays");
@@ -188,6 +193,9 @@ void kiln_job_free(kiln_job* job) {
 
 kiln_status* kiln_job_device(kiln_job* job, const char* device) {
   return changed("kiln_job_device", job, [&](kiln_job& of) -> Status {
+    if (device != nullptr && *device == '\0') {
+      return invalid_argument("kiln_job_device: device: found an empty text, expected an id, \"auto\" or NULL");
+    }
     of.request.device = device == nullptr || std::string_view(device) == "auto" ? "" : device;
     return {};
   });

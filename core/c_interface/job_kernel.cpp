@@ -139,7 +139,8 @@ kiln_status* kiln_job_uniform(kiln_job* job, const char* name, kiln_type type, u
       return invalid_argument(std::string("uniform ") + name + ": rank " + std::to_string(rank) + ", expected a shape");
     }
     if (type != KILN_F64 && type != KILN_I32) {
-      return invalid_argument(std::string("uniform ") + name + ": expected KILN_F64 (double) or KILN_I32 (int64_t)");
+      return invalid_argument(std::string("uniform ") + name + ": type " + std::to_string(static_cast<int>(type)) +
+                              ", expected KILN_F64 (double) or KILN_I32 (int64_t)");
     }
     using Type = UserKernelSpec::Uniform::Type;
     UserKernelSpec::Uniform uniform{name, type == KILN_F64 ? Type::number : Type::integer, {}};

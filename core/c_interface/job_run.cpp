@@ -20,8 +20,7 @@ namespace {
 
 // Takes the job for one run. The error says why it cannot run.
 Status begin(const char* function, kiln_job* job) {
-  if (job == nullptr) return null_argument(function, "job");
-  if (Status status = job->owner.process.check(function, "runtime"); !status.ok()) return status;
+  if (Status status = check_job(function, job); !status.ok()) return status;
   const std::lock_guard lock(job->mutex);
   if (job->state == kiln_job::State::running) {
     return unavailable(std::string(function) + ": job '" + job->request.name + "' runs already. Wait for it first");
@@ -110,8 +109,7 @@ kiln_status* kiln_job_start(kiln_job* job) {
 kiln_status* kiln_job_wait(kiln_job* job, uint32_t timeout_ms) {
   constexpr const char* function = "kiln_job_wait";
   return guarded([&]() -> Status {
-    if (job == nullptr) return null_argument(function, "job");
-    if (Status status = job->owner.process.check(function, "runtime"); !status.ok()) return status;
+    if (Status status = check_job(function, job); !status.ok()) return status;
     std::unique_lock lock(job->mutex);
     if (job->state == kiln_job::State::idle) {
       return invalid_argument(std::string(function) + ": job '" + job->request.name + "' was not started");
@@ -124,19 +122,19 @@ kiln_status* kiln_job_wait(kiln_job* job, uint32_t timeout_ms) {
 }
 
 int kiln_job_ended(kiln_job* job) {
-  if (job == nullptr) return 0;
+  if (job == nullptr || !job->owner.process.is_this()) return 0;
   const std::lock_guard lock(job->mutex);
   return job->state == kiln_job::State::finished ? 1 : 0;
 }
 
 void kiln_job_cancel(kiln_job* job) {
-  if (job != nullptr) job->stop = true;
+  if (job != nullptr && job->owner.process.is_this()) job->stop = true;
 }
 
 kiln_status* kiln_job_get_report(kiln_job* job, kiln_report* report) {
   constexpr const char* function = "kiln_job_get_report";
   return guarded([&]() -> Status {
-    if (job == nullptr) return null_argument(function, "job");
+    if (Status status = check_job(function, job); !status.ok()) return status;
     if (report == nullptr) return null_argument(function, "report");
     if (Status status = check_size(function, "report", report->size, 2 * sizeof(size_t)); !status.ok()) return status;
     const std::lock_guard lock(job->mutex);
@@ -176,7 +174,7 @@ kiln_status* kiln_job_report_json(kiln_job* job, char** json) {
   return guarded([&]() -> Status {
     if (json == nullptr) return null_argument(function, "json");
     *json = nullptr;
-    if (job == nullptr) return null_argument(function, "job");
+    if (Status status = check_job(function, job); !status.ok()) return status;
     const std::lock_guard lock(job->mutex);
     if (!job->report || job->state == kiln_job::State::running) {
       return not_found(std::string(function) + ": job '" + job->request.name + "' has not run");
@@ -213,6 +211,7 @@ kiln_status* kiln_job_tune(kiln_job* job, const char* device, uint32_t budget_ms
         };
       }
       const Result<TuneOutcome> outcome = job->owner.runtime->tune(job->request.spec, device, bench, options);
+      if (!outcome && job->stop) return cancelled("job '" + job->request.name + "': " + outcome.error().message);
       if (!outcome) return outcome.error();
       *json = copied_text(tuning_text(job->request.name, device, *outcome));
       return {};

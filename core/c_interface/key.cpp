@@ -80,7 +80,7 @@ kiln_status* kiln_key_builder_create(kiln_cache* cache, const kiln_identity* ide
   return guarded([&]() -> Status {
     if (builder == nullptr) return null_argument(function, "builder");
     *builder = nullptr;
-    if (cache == nullptr) return null_argument(function, "cache");
+    if (Status status = check_cache(function, cache); !status.ok()) return status;
     if (label == nullptr) return null_argument(function, "label");
     kiln_identity copy;
     if (Status status = copy_struct(function, "identity", identity, &copy, sizeof copy); !status.ok()) return status;
@@ -116,6 +116,7 @@ kiln_status* kiln_key_builder_finish(const kiln_key_builder* builder, kiln_key**
     if (key == nullptr) return null_argument(function, "key");
     *key = nullptr;
     if (builder == nullptr) return null_argument(function, "builder");
+    if (Status status = check_cache(function, &builder->cache); !status.ok()) return status;
     if (!builder->failure.ok()) return builder->failure.within(std::string(function) + ": a field is missing");
     if (builder->count == 0) {
       return invalid_argument(std::string(function) + ": program '" + builder->label +
@@ -128,8 +129,8 @@ kiln_status* kiln_key_builder_finish(const kiln_key_builder* builder, kiln_key**
     for (const auto& [name, value] : builder->device.driver_identity) end.field("driver." + name, value);
     std::string material = start.material() + builder->fields.material() + end.material();
     const Digest digest = sha256(material);
-    CallbackDevice& device = builder->cache.device(builder->device, builder->context);
-    *key = new kiln_key{builder->cache.id, &device, {digest, std::move(material), builder->label}};
+    auto device = builder->cache.device(builder->device, builder->context);
+    *key = new kiln_key{builder->cache.id, std::move(device), {digest, std::move(material), builder->label}};
     return {};
   });
 }

@@ -24,7 +24,10 @@ Status check_request(const char* function, kiln_cache* cache, const kiln_key* ke
   if (cache == nullptr) return null_argument(function, "cache");
   if (key == nullptr) return null_argument(function, "key");
   if (!cache->process.is_this()) return cache->process.check(function, "cache");
-  if (key->cache == cache->id) return {};
+  if (key->cache == cache->id) {
+    cache->requested(*key->device);
+    return {};
+  }
   return invalid_argument(std::string(function) + ": the key of program '" + key->key.label +
                           "' was made for another cache. Make it with a key builder of this one");
 }
@@ -40,6 +43,14 @@ Result<std::unique_ptr<kiln_program>> get(const char* function, kiln_cache& cach
   const CallbackSource source(key.key, compiler);
   Result<Acquired> acquired = cache.programs->get_or_build(key.key, source, *key.device);
   if (!acquired) return std::move(acquired).error();
+  if (!is_of_kind(*acquired->program, compiler)) {
+    const bool has_load = compiler.load != nullptr;
+    return invalid_argument(std::string(function) + ": program '" + key.key.label + "' (" + key.key.digest.hex() +
+                            ") is in memory as " +
+                            (has_load ? "bytes: it was asked for without a load callback, and this request has one"
+                                      : "an object: it was asked for with a load callback, and this request has none") +
+                            ". Use one kind of compiler for a key");
+  }
   if (acquired->tier == Tier::built && cache.writes_remotes) {  // load took it: there is no dispatch to wait for
     Measurement loaded;
     loaded.first_run = true;
@@ -99,7 +110,7 @@ void kiln_program_free(kiln_program* program) { delete program; }
 
 kiln_guard kiln_cache_enter(kiln_cache* cache) {
   kiln_guard guard{nullptr};
-  if (cache == nullptr) return guard;
+  if (cache == nullptr || !cache->process.is_this()) return guard;
   static_assert(sizeof(Guard) == sizeof guard.slot && alignof(Guard) == alignof(void*),
                 "a Guard fits into a kiln_guard");
   // A Guard is one reference to the slot of its thread. enter() returns it without a copy.
@@ -109,7 +120,7 @@ kiln_guard kiln_cache_enter(kiln_cache* cache) {
 
 int kiln_cache_find(kiln_cache* cache, const kiln_key* key, const kiln_guard* guard, kiln_found* found) {
   if (cache == nullptr || key == nullptr || guard == nullptr || guard->slot == nullptr || found == nullptr) return 0;
-  if (key->cache != cache->id) return 0;
+  if (key->cache != cache->id || !cache->process.is_this()) return 0;
   const auto& entered = *std::launder(reinterpret_cast<const Guard*>(&guard->slot));
   const Program* program = cache->programs->find(key->key.digest, *key->device, entered);
   if (program == nullptr) return 0;
@@ -168,6 +179,7 @@ class PendingWork {
 
 struct kiln_pending {
   std::shared_ptr<PendingState> state;
+  const OpeningProcess process{};
 };
 
 kiln_status* kiln_cache_start(kiln_cache* cache, const kiln_key* key, const kiln_compiler* compiler,
@@ -202,6 +214,7 @@ kiln_status* kiln_pending_wait(kiln_pending* pending, uint32_t timeout_ms, kiln_
     if (program == nullptr) return null_argument(function, "program");
     *program = nullptr;
     if (pending == nullptr) return null_argument(function, "pending");
+    if (Status status = pending->process.check(function, "cache of the request"); !status.ok()) return status;
     PendingState& state = *pending->state;
     std::unique_lock lock(state.mutex);
     const auto is_finished = [&] { return state.finished; };
@@ -218,9 +231,11 @@ kiln_status* kiln_pending_wait(kiln_pending* pending, uint32_t timeout_ms, kiln_
 }
 
 int kiln_pending_ended(const kiln_pending* pending) {
-  if (pending == nullptr) return 0;
+  if (pending == nullptr || !pending->process.is_this()) return 0;
   const std::lock_guard lock(pending->state->mutex);
   return pending->state->finished ? 1 : 0;
 }
 
-void kiln_pending_free(kiln_pending* pending) { delete pending; }
+void kiln_pending_free(kiln_pending* pending) {
+  if (pending != nullptr && pending->process.is_this()) delete pending;
+}

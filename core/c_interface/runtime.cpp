@@ -48,6 +48,10 @@ kiln_runtime::kiln_runtime(Config config_read, const kiln_cache_options& options
       log(open_log(options.log, options.log_user, options.log_level, config.log_level)),
       is_traced(options.trace != 0) {}
 
+Status kiln::c_interface::check_runtime(const char* function, const kiln_runtime* runtime) {
+  return runtime == nullptr ? null_argument(function, "runtime") : runtime->process.check(function, "runtime");
+}
+
 kiln_status* kiln_open(const kiln_cache_options* options, kiln_runtime** runtime) {
   constexpr const char* function = "kiln_open";
   return guarded([&]() -> Status {
@@ -67,7 +71,8 @@ kiln_status* kiln_open(const kiln_cache_options* options, kiln_runtime** runtime
 }
 
 void kiln_close(kiln_runtime* runtime) {
-  if (runtime == nullptr || !runtime->process.is_this()) return;  // in a forked child there are no threads to join
+  if (runtime == nullptr || runtime->log.runs_here()) return;
+  if (!runtime->process.is_this()) return;  // in a forked child there are no threads to join
   if (JobScope::runs_here(*runtime)) {
     runtime->log.log().write(LogLevel::error, "runtime", "kiln_close: a callback of a job called it: it stays open");
     return;
@@ -80,7 +85,7 @@ kiln_status* kiln_runtime_devices(kiln_runtime* runtime, char** json) {
   return guarded([&]() -> Status {
     if (json == nullptr) return null_argument(function, "json");
     *json = nullptr;
-    if (runtime == nullptr) return null_argument(function, "runtime");
+    if (Status status = check_runtime(function, runtime); !status.ok()) return status;
     *json = copied_text(devices_text(runtime->runtime->devices()));
     return {};
   });
@@ -91,7 +96,7 @@ kiln_status* kiln_runtime_metrics(kiln_runtime* runtime, char** text) {
   return guarded([&]() -> Status {
     if (text == nullptr) return null_argument(function, "text");
     *text = nullptr;
-    if (runtime == nullptr) return null_argument(function, "runtime");
+    if (Status status = check_runtime(function, runtime); !status.ok()) return status;
     *text = copied_text(runtime->runtime->metrics());
     return {};
   });
@@ -102,7 +107,7 @@ kiln_status* kiln_runtime_trace(kiln_runtime* runtime, char** json) {
   return guarded([&]() -> Status {
     if (json == nullptr) return null_argument(function, "json");
     *json = nullptr;
-    if (runtime == nullptr) return null_argument(function, "runtime");
+    if (Status status = check_runtime(function, runtime); !status.ok()) return status;
     if (!runtime->is_traced) return unsupported(std::string(function) + ": the runtime was opened without `trace`");
     *json = copied_text(runtime->trace.take_json());
     return {};
@@ -112,7 +117,7 @@ kiln_status* kiln_runtime_trace(kiln_runtime* runtime, char** json) {
 kiln_status* kiln_runtime_get_stats(kiln_runtime* runtime, kiln_cache_stats* stats) {
   constexpr const char* function = "kiln_runtime_get_stats";
   return guarded([&]() -> Status {
-    if (runtime == nullptr) return null_argument(function, "runtime");
+    if (Status status = check_runtime(function, runtime); !status.ok()) return status;
     if (stats == nullptr) return null_argument(function, "stats");
     if (Status status = check_size(function, "stats", stats->size, 2 * sizeof(size_t)); !status.ok()) return status;
     fill(runtime->runtime->cache_stats(), *stats);
@@ -125,7 +130,7 @@ kiln_status* kiln_runtime_explain(kiln_runtime* runtime, const char* which, char
   return guarded([&]() -> Status {
     if (json == nullptr) return null_argument(function, "json");
     *json = nullptr;
-    if (runtime == nullptr) return null_argument(function, "runtime");
+    if (Status status = check_runtime(function, runtime); !status.ok()) return status;
     if (which == nullptr) return null_argument(function, "which");
     const Result<std::string> text = explanation(runtime->config.cache, which);
     if (!text) return text.error();
@@ -138,7 +143,7 @@ kiln_status* kiln_runtime_warm(kiln_runtime* runtime, const char* device, size_t
   constexpr const char* function = "kiln_runtime_warm";
   return guarded([&]() -> Status {
     if (loaded != nullptr) *loaded = 0;
-    if (runtime == nullptr) return null_argument(function, "runtime");
+    if (Status status = check_runtime(function, runtime); !status.ok()) return status;
     if (device == nullptr) return null_argument(function, "device");
     WarmRequest request;
     request.device = device;

@@ -111,6 +111,10 @@ struct kiln_job {
 
 namespace kiln::c_interface {
 
+// invalid_argument: NULL. unavailable: the runtime of a parent process.
+Status check_runtime(const char* function, const kiln_runtime* runtime);
+Status check_job(const char* function, const kiln_job* job);
+
 // Marks that this thread runs a job: closing it or its runtime from a callback would wait for itself.
 class JobScope {
  public:

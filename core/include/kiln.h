@@ -8,8 +8,8 @@
  * No exception leaves a function, and none of them prints, exits or changes the environment.
  * Text is UTF-8 and ends with a zero byte. Text that a function returns belongs to the object it came from.
  * Thread-safety: every function from any thread, except that one kiln_key_builder and one kiln_guard stay on one thread.
- * fork(): a child opens its own caches and runtimes. Those of its parent have no threads there: requests answer
- * KILN_UNAVAILABLE, and closing and freeing them does nothing.
+ * fork(): a child opens its own caches and runtimes. Those of its parent have no threads there: their functions and those of
+ * their jobs answer KILN_UNAVAILABLE or find nothing. Closing and freeing them does nothing.
  *
  *   kiln_cache* cache = NULL;
  *   kiln_status* failure = kiln_cache_open(NULL, &cache);
@@ -87,7 +87,7 @@ typedef struct kiln_cache kiln_cache;
 
 typedef struct kiln_cache_options {
   size_t size;
-  const char* config;     /* TOML file whose [cache] section is read; NULL: $KILN_CONFIG, else the defaults */
+  const char* config;     /* TOML file: its [cache] section, for kiln_open() all of it; NULL: $KILN_CONFIG, else the defaults */
   const char* directory;  /* NULL: the user's cache folder; "": memory only */
   const char* key_file;   /* file with the key that signs programs; NULL: the user's */
   uint64_t max_disk;      /* bytes; 0: as configured, also for the next two */
@@ -116,7 +116,7 @@ static inline kiln_cache_options kiln_cache_options_default(void) {
  * options: NULL for the defaults. */
 KILN_API KILN_MUST_USE kiln_status* kiln_cache_open(const kiln_cache_options* options, kiln_cache** cache);
 /* Waits for requests that are running. Keys and programs of the cache may be freed later. Does nothing if a callback of this
- * cache calls it. */
+ * cache calls it, `log` included. */
 KILN_API void kiln_cache_close(kiln_cache* cache);
 
 /* What makes a compiled program valid on one machine only. All texts must be set: a program that is loaded on another
@@ -186,7 +186,7 @@ typedef struct kiln_compiler {
   kiln_code (*build)(void* user, kiln_request* request);
   /* Makes the object from bytes that were stored and authenticated, or that `build` just made. KILN_CORRUPT and
    * KILN_UNSUPPORTED mean that the driver refused them: they are removed, and the program is built again. NULL: programs
-   * are bytes, see kiln_program_bytes(). */
+   * are bytes, see kiln_program_bytes(). Use a key with or without `load`: KILN_INVALID_ARGUMENT if both happens. */
   kiln_code (*load)(void* user, kiln_request* request, const void* bytes, size_t count);
   void (*destroy)(void* object); /* called once for each object, from any thread; must not throw or use the cache; NULL: nothing to do */
 } kiln_compiler;
@@ -295,7 +295,7 @@ typedef struct kiln_runtime kiln_runtime;
  * machine code in Kiln's folder, call kiln_driver_environment() first. thread_wait_ms and process_wait_ms do not apply.
  * KILN_UNAVAILABLE: a required plugin cannot be loaded. options: NULL for the defaults. */
 KILN_API KILN_MUST_USE kiln_status* kiln_open(const kiln_cache_options* options, kiln_runtime** runtime);
-/* Free the jobs first. Does nothing if a callback of a job of this runtime calls it. */
+/* Free the jobs first. Does nothing if a callback of a job of this runtime calls it, or its `log`. */
 KILN_API void kiln_close(kiln_runtime* runtime);
 /* Lists the devices as the JSON of `kiln devices --json`. Loads the drivers. */
 KILN_API KILN_MUST_USE kiln_status* kiln_runtime_devices(kiln_runtime* runtime, char** json);
@@ -359,7 +359,7 @@ typedef struct kiln_job kiln_job; /* a kernel, layer or pipeline with its tensor
 /* name: a label, for messages and `kiln cache list`. */
 KILN_API KILN_MUST_USE kiln_status* kiln_job_create(kiln_runtime* runtime, const char* name, kiln_job** job);
 /* Cancels the job if it runs, and waits for it and until the device no longer uses its tensors. A callback of the job that
- * calls it cancels only. */
+ * calls it, or `log`, cancels only. */
 KILN_API void kiln_job_free(kiln_job* job);
 
 /* A kernel. path: a file; the extension names the language (.comp and .glsl: GLSL, .cl: OpenCL C, .spv: SPIR-V), and #include
@@ -413,7 +413,9 @@ KILN_API KILN_MUST_USE kiln_status* kiln_job_tensor(kiln_job* job, const char* n
  * "read_write". dtype and shape are null if not known: those of a pipeline's results are, once all its inputs are given. */
 KILN_API KILN_MUST_USE kiln_status* kiln_job_tensors(kiln_job* job, char** json);
 
-KILN_API KILN_MUST_USE kiln_status* kiln_job_device(kiln_job* job, const char* device); /* an id; NULL or "auto": any */
+/* device: an id; NULL or "auto": any. If the device is unavailable, lost or cannot run the job, another one runs it, and a note
+ * in kiln_job_report_json() says so. `fallback = "never"` in [device] of the configuration makes that an error. */
+KILN_API KILN_MUST_USE kiln_status* kiln_job_device(kiln_job* job, const char* device);
 KILN_API KILN_MUST_USE kiln_status* kiln_job_repeat(kiln_job* job, uint32_t runs);
 KILN_API KILN_MUST_USE kiln_status* kiln_job_timeout(kiln_job* job, uint32_t milliseconds); /* of one run; 0: as configured */
 /* Layers: compare the result. Of a text: results with their `expect`; of a pipeline without one: also each step. */
@@ -456,7 +458,8 @@ KILN_API KILN_MUST_USE kiln_status* kiln_job_report_json(kiln_job* job, char** j
 
 /* Measures the variants of a kernel with parameters, in this process, and stores the fastest, which later runs use. Variants
  * whose results differ from those of the others are rejected. device: an id. budget_ms: 0 for 30 s. progress: NULL, or called
- * after each measurement; it returns 0 to stop. json: as an element of `jobs` of `kiln tune --json`. */
+ * after each measurement; it returns 0 to stop. json: as an element of `jobs` of `kiln tune --json`. KILN_CANCELLED: progress
+ * or kiln_job_cancel() stopped it; what was measured is kept. */
 KILN_API KILN_MUST_USE kiln_status* kiln_job_tune(kiln_job* job, const char* device, uint32_t budget_ms,
                                                   int (*progress)(void* user, size_t done, size_t of, const char* best),
                                                   void* user, char** json);

@@ -30,7 +30,7 @@ typedef struct kiln_opencl_call {
   const char* options;
 } kiln_opencl_call;
 
-/* Errors of the source are permanent, all others may pass. */
+/* Errors of the source and of the binary are permanent: `lasting`. All others may pass, such as a device that is not available. */
 static inline kiln_code kiln_opencl_failed(kiln_request* request, const char* what, cl_int error, kiln_code lasting) {
   char text[96];
   size_t at = 0, digits = 0;
@@ -47,7 +47,10 @@ static inline kiln_code kiln_opencl_failed(kiln_request* request, const char* wh
   while (digits != 0) text[at++] = reversed[--digits];
   text[at] = '\0';
   kiln_request_set_message(request, text);
-  return error == CL_OUT_OF_HOST_MEMORY || error == CL_OUT_OF_RESOURCES ? KILN_UNAVAILABLE : lasting;
+  return error == CL_BUILD_PROGRAM_FAILURE || error == CL_COMPILE_PROGRAM_FAILURE || error == CL_INVALID_BUILD_OPTIONS ||
+                 error == CL_INVALID_BINARY
+             ? lasting
+             : KILN_UNAVAILABLE;
 }
 
 /* Gives the compiler's log as the message. */

@@ -49,6 +49,7 @@ typedef struct kiln_opengl {
   PFNGLPROGRAMBINARYPROC program_binary;
   PFNGLDELETEPROGRAMPROC delete_program;
   GLint binary_formats; /* 0: the driver has no program binaries, and each process builds */
+  PFNGLGETSTRINGIPROC get_string_at;
 } kiln_opengl;
 
 typedef struct kiln_opengl_stage {
@@ -66,7 +67,8 @@ typedef struct kiln_opengl_call {
   const kiln_opengl* gl;
   const kiln_opengl_stage* stages;
   size_t count;
-  GLuint made; /* the caller's program object, if this call has linked one */
+  GLuint made;   /* the caller's program object, if this call has linked one */
+  kiln_code why; /* made is 0: KILN_INVALID_ARGUMENT if the source is the cause, KILN_UNAVAILABLE if that may pass */
 } kiln_opengl_call;
 
 /* KILN_UNAVAILABLE: no context is current, or it lacks program binaries (OpenGL 4.1). */
@@ -75,7 +77,7 @@ static inline KILN_MUST_USE kiln_status* kiln_opengl_open(kiln_opengl_find find,
   struct {
     const char* name;
     void* to;
-  } wanted[18];
+  } wanted[19];
   if (find == NULL || gl == NULL) return kiln_status_make(KILN_INVALID_ARGUMENT, "kiln_opengl_open: find or gl is NULL");
   memset(gl, 0, sizeof *gl);
 #define KILN_OPENGL_WANT(place, function, member) wanted[place].name = function, wanted[place].to = &gl->member
@@ -97,6 +99,7 @@ static inline KILN_MUST_USE kiln_status* kiln_opengl_open(kiln_opengl_find find,
   KILN_OPENGL_WANT(15, "glGetProgramBinary", get_program_binary);
   KILN_OPENGL_WANT(16, "glProgramBinary", program_binary);
   KILN_OPENGL_WANT(17, "glDeleteProgram", delete_program);
+  KILN_OPENGL_WANT(18, "glGetStringi", get_string_at);
 #undef KILN_OPENGL_WANT
   for (at = 0; at < sizeof wanted / sizeof *wanted; ++at) {
     const kiln_opengl_function found = find(wanted[at].name);
@@ -114,17 +117,81 @@ static inline KILN_MUST_USE kiln_status* kiln_opengl_open(kiln_opengl_find find,
   return NULL;
 }
 
-static inline void kiln_opengl_say(const kiln_opengl* gl, kiln_request* request, GLuint object, int is_shader) {
+/* Whether the context has an extension of that name, whoever it is of: "compute_shader". */
+static inline int kiln_opengl_has_extension(const kiln_opengl* gl, const char* name) {
+  GLint count = 0, at;
+  const size_t length = strlen(name);
+  gl->get_integer(GL_NUM_EXTENSIONS, &count);
+  for (at = 0; at < count; ++at) {
+    const char* found = (const char*)gl->get_string_at(GL_EXTENSIONS, (GLuint)at);
+    const size_t whole = found == NULL ? 0 : strlen(found);
+    if (whole > length && found[whole - length - 1] == '_' && strcmp(found + whole - length, name) == 0) return 1;
+  }
+  return 0;
+}
+
+/* NULL: the context compiles such stages. Asking glCreateShader() would leave an error in the application's context. */
+static inline kiln_status* kiln_opengl_check_stage(const kiln_opengl* gl, const char* version, size_t place, GLenum type) {
+  const char* extension = NULL;
+  unsigned major = 0, minor = 0, since = 0, since_es = 0;
+  const char* number = version;
+  char message[320];
+  switch (type) {
+    case GL_VERTEX_SHADER:
+    case GL_FRAGMENT_SHADER:
+      return NULL;
+    case GL_GEOMETRY_SHADER:
+      since = since_es = 32;
+      extension = "geometry_shader";
+      break;
+    case GL_TESS_CONTROL_SHADER:
+    case GL_TESS_EVALUATION_SHADER:
+      since = 40;
+      since_es = 32;
+      extension = "tessellation_shader";
+      break;
+    case GL_COMPUTE_SHADER:
+      since = 43;
+      since_es = 31;
+      extension = "compute_shader";
+      break;
+    case 0x9559: /* mesh */
+    case 0x955A: /* task */
+      since = since_es = ~0u;
+      extension = "mesh_shader";
+      break;
+    default:
+      snprintf(message, sizeof message, "kiln_opengl_program: stage %u: type 0x%04x, expected one such as GL_COMPUTE_SHADER",
+               (unsigned)place, (unsigned)type);
+      return kiln_status_make(KILN_INVALID_ARGUMENT, message);
+  }
+  while (*number != '\0' && (*number < '0' || *number > '9')) ++number; /* "OpenGL ES 3.2 …" */
+  while (*number >= '0' && *number <= '9') major = 10 * major + (unsigned)(*number++ - '0');
+  if (*number == '.' && number[1] >= '0' && number[1] <= '9') minor = (unsigned)(number[1] - '0');
+  if (10 * major + minor >= (strncmp(version, "OpenGL ES", 9) == 0 ? since_es : since)) return NULL;
+  if (major >= 3 && kiln_opengl_has_extension(gl, extension)) return NULL;
+  snprintf(message, sizeof message, "kiln_opengl_program: stage %u: type 0x%04x needs %s, the context is OpenGL %.128s without it",
+           (unsigned)place, (unsigned)type, extension, version);
+  return kiln_status_make(KILN_UNSUPPORTED, message);
+}
+
+/* A compiler says what is wrong with a source. What fails without a word, as in a context that was lost, may pass. */
+static inline kiln_code kiln_opengl_say(const kiln_opengl* gl, kiln_request* request, GLuint object, int is_shader) {
   GLint length = 0;
   char* log;
+  kiln_code why = KILN_UNAVAILABLE;
   if (is_shader) gl->get_shader(object, GL_INFO_LOG_LENGTH, &length);
   if (!is_shader) gl->get_program(object, GL_INFO_LOG_LENGTH, &length);
   log = length > 0 ? (char*)calloc((size_t)length + 1, 1) : NULL;
-  if (log == NULL) return;
+  if (log == NULL) return why;
   if (is_shader) gl->get_shader_log(object, length, NULL, log);
   if (!is_shader) gl->get_program_log(object, length, NULL, log);
-  kiln_request_set_message(request, log);
+  if (*log != '\0') {
+    kiln_request_set_message(request, log);
+    why = KILN_INVALID_ARGUMENT;
+  }
   free(log);
+  return why;
 }
 
 static inline void kiln_opengl_destroy(void* object) {
@@ -144,41 +211,55 @@ static inline int kiln_opengl_give(kiln_request* request, unsigned char* bytes, 
   return 1;
 }
 
-/* Compiles and links. 0: it failed; the request has the log. */
-static inline GLuint kiln_opengl_link(const kiln_opengl_call* call, kiln_request* request) {
+/* Compiles and links. 0: it failed; `why` says how, and the request has the log. */
+static inline GLuint kiln_opengl_link(kiln_opengl_call* call, kiln_request* request) {
   const kiln_opengl* gl = call->gl;
   GLuint program = gl->create_program();
-  GLint good = 1;
+  GLint good = program != 0;
   size_t at;
+  call->why = KILN_UNAVAILABLE;
+  if (!good) kiln_request_set_message(request, "glCreateProgram failed");
   for (at = 0; at < call->count && good; ++at) {
     const GLuint shader = gl->create_shader(call->stages[at].type);
     const GLchar* source = call->stages[at].source;
+    good = 0; /* a context that was lost answers nothing */
+    if (shader == 0) {
+      kiln_request_set_message(request, "glCreateShader failed");
+      break;
+    }
     gl->shader_source(shader, 1, &source, NULL);
     gl->compile_shader(shader);
     gl->get_shader(shader, GL_COMPILE_STATUS, &good);
-    if (!good && request != NULL) kiln_opengl_say(gl, request, shader, 1);
+    if (!good) call->why = kiln_opengl_say(gl, request, shader, 1);
     gl->attach_shader(program, shader);
     gl->delete_shader(shader); /* with the program */
   }
   if (good) {
+    good = 0;
     gl->program_parameter(program, GL_PROGRAM_BINARY_RETRIEVABLE_HINT, GL_TRUE);
     gl->link_program(program);
     gl->get_program(program, GL_LINK_STATUS, &good);
-    if (!good && request != NULL) kiln_opengl_say(gl, request, program, 0);
+    if (!good) call->why = kiln_opengl_say(gl, request, program, 0);
   }
   if (good) return program;
-  gl->delete_program(program);
+  if (program != 0) gl->delete_program(program);
   return 0;
 }
 
-/* Links from bytes that link() made. 0: the driver refused them. */
-static inline GLuint kiln_opengl_restore(const kiln_opengl* gl, const unsigned char* bytes, size_t count) {
+/* Links from bytes that link() made. 0: the driver refused them, or has no program object left, see `why`. */
+static inline GLuint kiln_opengl_restore(kiln_opengl_call* call, const unsigned char* bytes, size_t count) {
+  const kiln_opengl* gl = call->gl;
   GLuint program;
   GLint good = 0;
   GLenum format;
+  call->why = KILN_CORRUPT;
   if (count <= sizeof format) return 0;
   memcpy(&format, bytes, sizeof format);
   program = gl->create_program();
+  if (program == 0) {
+    call->why = KILN_UNAVAILABLE;
+    return 0;
+  }
   gl->program_binary(program, format, bytes + sizeof format, (GLsizei)(count - sizeof format));
   gl->get_program(program, GL_LINK_STATUS, &good);
   if (good) return program;
@@ -194,9 +275,10 @@ static inline kiln_code kiln_opengl_on_build(void* user, kiln_request* request) 
   GLenum format = 0;
   unsigned char* bytes;
   call->made = kiln_opengl_link(call, request);
-  if (call->made == 0) return KILN_INVALID_ARGUMENT;
+  if (call->made == 0) return call->why;
   if (gl->binary_formats > 0) gl->get_program(call->made, GL_PROGRAM_BINARY_LENGTH, &length);
-  if (length <= 0) return KILN_UNSUPPORTED; /* the caller has its program all the same */
+  /* The caller has its program all the same. */
+  if (length <= 0) return gl->binary_formats > 0 ? KILN_UNAVAILABLE : KILN_UNSUPPORTED;
   bytes = (unsigned char*)malloc((size_t)length + sizeof format);
   if (bytes == NULL) return KILN_UNAVAILABLE;
   gl->get_program_binary(call->made, length, &written, &format, bytes + sizeof format);
@@ -211,10 +293,11 @@ static inline kiln_code kiln_opengl_on_build(void* user, kiln_request* request) 
 static inline kiln_code kiln_opengl_on_load(void* user, kiln_request* request, const void* bytes, size_t count) {
   kiln_opengl_call* call = (kiln_opengl_call*)user;
   unsigned char* copy;
-  call->made = kiln_opengl_restore(call->gl, (const unsigned char*)bytes, count);
+  call->made = kiln_opengl_restore(call, (const unsigned char*)bytes, count);
   if (call->made == 0) {
-    kiln_request_set_message(request, "glProgramBinary: the driver refused the binary");
-    return KILN_CORRUPT;
+    kiln_request_set_message(request, call->why == KILN_CORRUPT ? "glProgramBinary: the driver refused the binary"
+                                                                : "glCreateProgram failed");
+    return call->why;
   }
   copy = (unsigned char*)malloc(count);
   if (copy == NULL) return KILN_UNAVAILABLE;
@@ -223,7 +306,8 @@ static inline kiln_code kiln_opengl_on_load(void* user, kiln_request* request, c
 }
 
 /* program: an object that the caller deletes. tier: NULL, or where the program was found. KILN_INVALID_ARGUMENT: a stage does
- * not compile, or the program does not link; the message is the log. */
+ * not compile, or the program does not link; the message is the log. Or there is no such stage. KILN_UNSUPPORTED: the context
+ * lacks a stage. */
 static inline KILN_MUST_USE kiln_status* kiln_opengl_program(kiln_cache* cache, const kiln_opengl* gl,
                                                              const kiln_opengl_stage* stages, size_t count,
                                                              const char* label, GLuint* program, kiln_tier* tier) {
@@ -235,17 +319,27 @@ static inline KILN_MUST_USE kiln_status* kiln_opengl_program(kiln_cache* cache, 
   kiln_status* failure;
   kiln_identity identity;
   char device[512];
+  const char* version;
   size_t at;
   if (gl == NULL || stages == NULL || count == 0 || program == NULL) {
     return kiln_status_make(KILN_INVALID_ARGUMENT, "kiln_opengl_program: gl, stages or program is NULL, or there is no stage");
   }
   *program = 0;
+  version = (const char*)gl->get_string(GL_VERSION);
+  if (version == NULL) {
+    return kiln_status_make(KILN_UNAVAILABLE, "kiln_opengl_program: no OpenGL context is current on this thread");
+  }
+  for (at = 0; at < count; ++at) {
+    failure = kiln_opengl_check_stage(gl, version, at, stages[at].type);
+    if (failure != NULL) return failure;
+  }
   snprintf(device, sizeof device, "%s %s", (const char*)gl->get_string(GL_VENDOR), (const char*)gl->get_string(GL_RENDERER));
-  identity = kiln_identity_of("opengl", device, (const char*)gl->get_string(GL_VERSION));
+  identity = kiln_identity_of("opengl", device, version);
   call.gl = gl;
   call.stages = stages;
   call.count = count;
   call.made = 0;
+  call.why = KILN_OK;
   compiler.user = &call;
   compiler.build = kiln_opengl_on_build;
   compiler.load = kiln_opengl_on_load;
@@ -260,9 +354,12 @@ static inline KILN_MUST_USE kiln_status* kiln_opengl_program(kiln_cache* cache, 
   if (tier != NULL) *tier = cached == NULL ? KILN_TIER_BUILT : kiln_program_tier(cached);
   if (call.made == 0 && cached != NULL) { /* found in memory, or made by another thread */
     const kiln_opengl_blob* blob = (const kiln_opengl_blob*)kiln_program_object(cached);
-    call.made = kiln_opengl_restore(gl, blob->bytes, blob->count);
+    call.made = kiln_opengl_restore(&call, blob->bytes, blob->count);
     if (call.made == 0) call.made = kiln_opengl_link(&call, NULL);
-    if (call.made == 0) failure = kiln_status_make(KILN_CORRUPT, "the driver refuses the binary, and cannot link again");
+    if (call.made == 0) {
+      failure = kiln_status_make(call.why == KILN_UNAVAILABLE ? KILN_UNAVAILABLE : KILN_CORRUPT,
+                                 "the driver refuses the binary, and cannot link again");
+    }
   }
   if (call.made == 0 && failure != NULL && kiln_status_code(failure) == KILN_UNSUPPORTED) {
     call.made = kiln_opengl_link(&call, NULL); /* a driver without binaries: remembered from the first build */

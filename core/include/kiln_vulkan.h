@@ -48,10 +48,14 @@ static inline void kiln_vulkan_destroy(void* object) {
   free(made);
 }
 
+/* What the pipeline itself causes lasts. Errors of memory, of the device, and unknown ones may pass. */
 static inline kiln_code kiln_vulkan_failed(kiln_request* request, const char* what, VkResult result) {
   kiln_request_set_message(request, what);
   if (result == VK_ERROR_DEVICE_LOST) return KILN_DEVICE_LOST;
-  if (result == VK_ERROR_OUT_OF_HOST_MEMORY || result == VK_ERROR_OUT_OF_DEVICE_MEMORY) return KILN_UNAVAILABLE;
+  if (result > 0 || result == VK_ERROR_OUT_OF_HOST_MEMORY || result == VK_ERROR_OUT_OF_DEVICE_MEMORY ||
+      result == VK_ERROR_TOO_MANY_OBJECTS || result == VK_ERROR_UNKNOWN) {
+    return KILN_UNAVAILABLE; /* positive: no pipeline, and no error of it: it would have to be compiled */
+  }
   return KILN_INVALID_ARGUMENT;
 }
 
@@ -130,7 +134,8 @@ static inline VkPipeline kiln_vulkan_pipeline_of(const kiln_program* program) {
 }
 
 /* fields, count: everything that the pipeline is created from: SPIR-V, entry point, specialization constants, layout and
- * states. `create` creates it; it may run once or not at all, on this thread or on another that asks for the same. */
+ * states. KILN_INVALID_ARGUMENT: there is none, so that all pipelines would be one. `create` creates the pipeline; it may run
+ * once or not at all, on this thread or on another that asks for the same. */
 static inline KILN_MUST_USE kiln_status* kiln_vulkan_pipeline(kiln_cache* cache, const kiln_vulkan* vulkan, const void* fields,
                                                               size_t count, const char* label, kiln_vulkan_create create,
                                                               void* user, kiln_program** program) {
@@ -146,6 +151,10 @@ static inline KILN_MUST_USE kiln_status* kiln_vulkan_pipeline(kiln_cache* cache,
   size_t name;
   if (vulkan == NULL || create == NULL) {
     return kiln_status_make(KILN_INVALID_ARGUMENT, "kiln_vulkan_pipeline: vulkan or create is NULL");
+  }
+  if (fields == NULL || count == 0) {
+    return kiln_status_make(KILN_INVALID_ARGUMENT, "kiln_vulkan_pipeline: fields is NULL or empty, expected everything that "
+                                                   "the pipeline is created from: without it all pipelines are one");
   }
   /* pipelineCacheUUID is the driver's own identity of its compiled code. */
   vkGetPhysicalDeviceProperties(vulkan->physical_device, &properties);

@@ -2,6 +2,7 @@
 #include "c_interface/store.hpp"
 
 #include <cstring>
+#include <tuple>
 
 namespace kiln::test {
 namespace {
@@ -157,6 +158,31 @@ TEST_CASE("arguments: a key of another cache, and a compiler without callbacks, 
   kiln_program* program = nullptr;
   check_refused(kiln_cache_get_or_build(cache.get(), key.get(), &compiler, &program), "was made for another cache");
   check_refused(kiln_cache_get_or_build(other.get(), key.get(), &empty, &program), "neither a build nor a load");
+}
+
+TEST_CASE("arguments: an option with a wrong value is named, with what was found and what is expected") {
+  const StoreFolder store;
+  const std::tuple<void (*)(kiln_cache_options&), const char*> cases[] = {
+      {[](kiln_cache_options& of) { of.log_level = static_cast<kiln_log_level>(77); },
+       "options.log_level: found 77, expected a kiln_log_level, 0 to 5"},
+      {[](kiln_cache_options& of) { of.log_level = static_cast<kiln_log_level>(-5); }, "options.log_level: found -5"},
+      {[](kiln_cache_options& of) { of.reserved = 1; }, "options.reserved: found 1, expected 0"},
+      {[](kiln_cache_options& of) { of.key_file = ""; }, "options.key_file: found an empty name, expected a file"},
+      {[](kiln_cache_options& of) { of.config = ""; }, "options.config: found an empty name, expected a file"},
+  };
+  for (const auto& [change, words] : cases) {
+    kiln_cache_options options = store.options();
+    change(options);
+    kiln_cache* cache = nullptr;
+    kiln_runtime* runtime = nullptr;
+    check_refused(kiln_cache_open(&options, &cache), std::string("kiln_cache_open: ") + words);
+    check_refused(kiln_open(&options, &runtime), std::string("kiln_open: ") + words);
+    check_refused(kiln_driver_environment(
+                      &options, [](void*, const char*, const char*) {}, nullptr),
+                  std::string("kiln_driver_environment: ") + words);
+    CHECK(cache == nullptr);
+    CHECK(runtime == nullptr);
+  }
 }
 
 TEST_CASE("arguments: a configuration that cannot be read is an error with its place") {

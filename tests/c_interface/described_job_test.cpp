@@ -186,6 +186,8 @@ TEST_CASE("described: what is missing or wrong is named") {
           "found \"memory:x\": float32 [2, 2], expected float32 [1, 1]");
   refused(kiln_job_grid(job.get(), 1, 1, 1), KILN_INVALID_ARGUMENT, "call kiln_job_kernel() first");
   refused(kiln_job_toml(job.get(), nullptr, nullptr), KILN_INVALID_ARGUMENT, "text is NULL");
+  refused(kiln_job_toml(job.get(), good.c_str(), ""), KILN_INVALID_ARGUMENT,
+          "kiln_job_toml: folder: found an empty name, expected a folder, or NULL");
   refused(kiln_job_report_json(job.get(), &text), KILN_NOT_FOUND, "has not run");
   kiln_cache_options options = jobs.folder.options();
   options.trace = 1;

@@ -248,9 +248,11 @@ TEST_CASE("jobs: what is missing or wrong is named") {
   refused(kiln_job_buffer(job.get(), "X", KILN_READ, &tensor), "without a shape");
   refused(kiln_job_buffer(job.get(), "X", KILN_READ, nullptr), "tensor is NULL");
   refused(kiln_job_buffer(job.get(), "X", static_cast<kiln_access>(7), &tensor), "access 7");
-  refused(kiln_job_uniform(job.get(), "u", KILN_F32, 0, nullptr, data), "expected KILN_F64 (double) or KILN_I32");
+  refused(kiln_job_uniform(job.get(), "u", KILN_F32, 0, nullptr, data),
+          "uniform u: type 1, expected KILN_F64 (double) or");
   refused(kiln_job_repeat(job.get(), 0), "0 runs");
   refused(kiln_job_verify(job.get(), 1), "has no reference");
+  refused(kiln_job_device(job.get(), ""), "found an empty text, expected an id");
   must(kiln_job_device(job.get(), "no:7"));
   refused(kiln_job_run(job.get()), "no:7");
   kiln_report report;
@@ -329,6 +331,35 @@ TEST_CASE("jobs: a forked child is told to open its own runtime, and may close t
       if (answer.code != KILN_UNAVAILABLE) return answer.message;
       if (answer.message.find("opened before fork()") == std::string::npos) return answer.message;
     }
+    kiln_job* job = saxpy_job.job.get();
+    kiln_job* made = nullptr;
+    char* text = nullptr;
+    kiln_report report;
+    report.size = sizeof report;
+    kiln_cache_stats stats;
+    stats.size = sizeof stats;
+    const std::pair<const char*, Answer> all[] = {
+        {"kiln_runtime_devices", kiln_runtime_devices(jobs.runtime, &text)},
+        {"kiln_runtime_metrics", kiln_runtime_metrics(jobs.runtime, &text)},
+        {"kiln_runtime_trace", kiln_runtime_trace(jobs.runtime, &text)},
+        {"kiln_runtime_get_stats", kiln_runtime_get_stats(jobs.runtime, &stats)},
+        {"kiln_runtime_explain", kiln_runtime_explain(jobs.runtime, "saxpy", &text)},
+        {"kiln_job_create", kiln_job_create(jobs.runtime, "another", &made)},
+        {"kiln_job_repeat", kiln_job_repeat(job, 2)},
+        {"kiln_job_tensors", kiln_job_tensors(job, &text)},
+        {"kiln_job_wait", kiln_job_wait(job, 1)},
+        {"kiln_job_get_report", kiln_job_get_report(job, &report)},
+        {"kiln_job_report_json", kiln_job_report_json(job, &text)},
+        {"kiln_job_tune", kiln_job_tune(job, "opengl:0", 1, nullptr, nullptr, &text)},
+        {"kiln_runtime_warm", kiln_runtime_warm(jobs.runtime, "opengl:0", 1, nullptr)}};
+    for (const auto& [function, answer] : all) {
+      if (answer.code != KILN_UNAVAILABLE || answer.message.find(function) == std::string::npos ||
+          answer.message.find("opened before fork()") == std::string::npos) {
+        return function + (": " + answer.message);
+      }
+    }
+    if (kiln_job_ended(job) != 0) return "kiln_job_ended";
+    kiln_job_cancel(job);
     saxpy_job.job.reset();
     kiln_close(jobs.runtime);
     return "";
@@ -336,6 +367,47 @@ TEST_CASE("jobs: a forked child is told to open its own runtime, and may close t
   CHECK(end.said == "");
   CHECK(end.signal == 0);
   must(kiln_job_run(saxpy_job.job.get()));
+}
+
+TEST_CASE("jobs: a log function that frees the job only cancels it, and one that closes the runtime does nothing") {
+  struct Closing {
+    kiln_runtime* runtime = nullptr;
+    kiln_job* job = nullptr;
+    int calls = 0;
+  } closing;
+  const StoreFolder folder;
+  kiln_cache_options options = folder.options();
+  options.log_level = KILN_LOG_DEBUG;
+  options.log_user = &closing;
+  options.log = [](void* user, kiln_log_level, const char*, const char*) {
+    auto& self = *static_cast<Closing*>(user);
+    ++self.calls;
+    kiln_close(self.runtime);
+    kiln_job_free(self.job);
+  };
+  kiln_runtime* runtime = nullptr;
+  must(kiln_open(&options, &runtime));
+  {
+    const Job job = job_of(runtime, "sum");
+    std::vector<float> a(4, 1.0f), b(4, 2.0f), c(4);
+    const std::int64_t shape[] = {2, 2};
+    const kiln_tensor on_a = kiln_tensor_of(a.data(), KILN_F32, 2, shape),
+                      on_b = kiln_tensor_of(b.data(), KILN_F32, 2, shape),
+                      on_c = kiln_tensor_of(c.data(), KILN_F32, 2, shape);
+    must(kiln_job_gemm(job.get(), &on_a, &on_b, nullptr, 0, &on_c));
+    must(kiln_job_device(job.get(), "cpu"));
+    closing.runtime = runtime;
+    closing.job = job.get();
+    closing.calls = 0;
+    CHECK(Answer(kiln_job_run(job.get())).code == KILN_CANCELLED);
+    CHECK(closing.calls > 0);
+    CHECK(closing.calls < 1000);
+    closing.job = nullptr;
+    must(kiln_job_run(job.get()));
+    CHECK(c[0] == 4.0f);
+  }
+  closing.runtime = nullptr;
+  kiln_close(runtime);
 }
 
 TEST_CASE("jobs: tuning measures each variant, reports progress and leaves the tensors as they were") {
@@ -355,6 +427,11 @@ TEST_CASE("jobs: tuning measures each variant, reports progress and leaves the t
   CHECK(Answer(kiln_job_tune(job.get(), "opengl:0", 3000, nullptr, nullptr, &json)).code == KILN_UNSUPPORTED);
   must(kiln_job_parameter(job.get(), "LANES", lanes, 3));
   must(kiln_job_grid_text(job.get(), "4096 / LANES", "1", "1"));
+  refused(
+      kiln_job_tune(
+          job.get(), "opengl:0", 3000, [](void*, std::size_t, std::size_t, const char*) { return 0; }, nullptr, &json),
+      KILN_CANCELLED, "job 'doubled': tuning was stopped");
+  CHECK(json == nullptr);
   std::size_t calls = 0;
   must(kiln_job_tune(
       job.get(), "opengl:0", 3000,

@@ -121,6 +121,14 @@ TEST_CASE("program faults: a forked child is told to open its own cache, and may
   must(kiln_pending_wait(pending, 60'000, &program));  // its thread exists, and does not in the child
   kiln_pending_free(pending);
   kiln_program_free(program);
+  kiln_pending* kept = nullptr;
+  must(kiln_cache_start(cache.get(), key.get(), &callbacks, &kept));
+  while (!kiln_pending_ended(kept)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const kiln_identity of = identity_of();
+  kiln_key_builder* begun = nullptr;
+  must(kiln_key_builder_create(cache.get(), &of, "begun", &begun));
+  must(kiln_key_builder_text(begun, "source", "begun"));
+  kiln_guard entered = kiln_cache_enter(cache.get());
   const ChildEnd end = in_child([&]() -> std::string {
     kiln_pending* never = nullptr;
     const Answer started = kiln_cache_start(cache.get(), key.get(), &callbacks, &never);
@@ -130,6 +138,35 @@ TEST_CASE("program faults: a forked child is told to open its own cache, and may
     if (got.code != KILN_UNAVAILABLE || got.message.find("opened before fork()") == std::string::npos) {
       return "kiln_cache_get_or_build: " + got.message;
     }
+    const kiln_identity identity = identity_of();
+    kiln_key_builder* builder = nullptr;
+    kiln_key* made = nullptr;
+    char* json = nullptr;
+    kiln_cache_stats stats;
+    stats.size = sizeof stats;
+    const std::pair<const char*, Answer> all[] = {
+        {"kiln_key_builder_create", kiln_key_builder_create(cache.get(), &identity, "l", &builder)},
+        {"kiln_key_builder_finish", kiln_key_builder_finish(begun, &made)},
+        {"kiln_pending_wait", kiln_pending_wait(kept, 60'000, &program)},
+        {"kiln_cache_warm", kiln_cache_warm(cache.get(), &identity, &callbacks, 1, 1, nullptr)},
+        {"kiln_cache_remove", kiln_cache_remove(cache.get(), key.get())},
+        {"kiln_cache_drop_context", kiln_cache_drop_context(cache.get(), nullptr)},
+        {"kiln_cache_get_stats", kiln_cache_get_stats(cache.get(), &stats)},
+        {"kiln_cache_explain", kiln_cache_explain(cache.get(), "l", &json)},
+        {"kiln_cache_persist", kiln_cache_persist(cache.get(), nullptr)}};
+    for (const auto& [function, answer] : all) {
+      if (answer.code != KILN_UNAVAILABLE || answer.message.find(function) != 0 ||
+          answer.message.find("opened before fork()") == std::string::npos) {
+        return function + (": " + answer.message);
+      }
+    }
+    kiln_cache_trim_memory(cache.get());
+    kiln_guard guard = kiln_cache_enter(cache.get());
+    kiln_found found;
+    if (guard.slot != nullptr || kiln_cache_find(cache.get(), key.get(), &entered, &found) != 0) return "it finds";
+    kiln_guard_leave(&guard);
+    if (kiln_pending_ended(kept) != 0) return "a pending request ended";
+    kiln_pending_free(kept);
     cache.reset();
     auto own = store.open();
     const std::string answer = compiler.get(own.get(), key_of(own.get(), "one").get());
@@ -137,6 +174,9 @@ TEST_CASE("program faults: a forked child is told to open its own cache, and may
   });
   CHECK(end.said == "");
   CHECK(end.signal == 0);
+  kiln_guard_leave(&entered);
+  kiln_key_builder_free(begun);
+  kiln_pending_free(kept);
 }
 
 TEST_CASE("program faults: an error of the source is not compiled again, a passing error is") {
@@ -152,6 +192,58 @@ TEST_CASE("program faults: an error of the source is not compiled again, a passi
     CHECK(compiler.builds == builds);
   }
   CHECK(stats_of(cache.get()).negative_hits == 2);
+}
+
+TEST_CASE("program faults: a log function that closes its cache does nothing, and gets no line of its own for it") {
+  const StoreFolder store;
+  struct Closing {
+    kiln_cache* cache = nullptr;
+    int calls = 0;
+  } closing;
+  kiln_cache_options options = store.options();
+  options.log_level = KILN_LOG_DEBUG;
+  options.log_user = &closing;
+  options.log = [](void* user, kiln_log_level, const char*, const char*) {
+    auto& self = *static_cast<Closing*>(user);
+    ++self.calls;
+    kiln_cache_close(self.cache);
+  };
+  must(kiln_cache_open(&options, &closing.cache));
+  TextCompiler compiler;
+  CHECK(compiler.get(closing.cache, key_of(closing.cache, "one").get()) == "compiled one/3");
+  CHECK(compiler.get(closing.cache, key_of(closing.cache, "two").get()) == "compiled two/3");
+  CHECK(closing.calls >= 2);
+  CHECK(closing.calls < 100);
+  kiln_cache_close(closing.cache);
+}
+
+TEST_CASE("program faults: a program that is in memory as the other kind is refused, with both sides") {
+  const StoreFolder store;
+  TextCompiler text;
+  const kiln_compiler objects = text.compiler();
+  kiln_compiler bytes = objects;
+  bytes.load = nullptr;
+  const auto check = [&](const kiln_compiler& first, const kiln_compiler& second, const std::string& words) {
+    const auto cache = store.open();
+    const Key key = key_of(cache.get(), "one");
+    kiln_program* program = nullptr;
+    must(kiln_cache_get_or_build(cache.get(), key.get(), &first, &program));
+    kiln_program_free(program);
+    program = nullptr;
+    const Answer answer = kiln_cache_get_or_build(cache.get(), key.get(), &second, &program);
+    CHECK(answer.code == KILN_INVALID_ARGUMENT);
+    CHECK(program == nullptr);
+    CHECK_THAT(answer.message, Catch::Contains("program 'label of one'") && Catch::Contains(words));
+    const kiln_identity identity = identity_of();
+    std::size_t loaded = 1;
+    must(kiln_cache_warm(cache.get(), &identity, &second, 10, 1, &loaded));
+    CHECK(loaded == 0);
+    must(kiln_cache_get_or_build(cache.get(), key.get(), &first, &program));  // as before
+    CHECK(kiln_program_tier(program) == KILN_TIER_MEMORY);
+    kiln_program_free(program);
+  };
+  check(objects, bytes, "in memory as an object: it was asked for with a load callback, and this request has none");
+  check(bytes, objects, "in memory as bytes: it was asked for without a load callback, and this request has one");
 }
 
 TEST_CASE("program faults: a callback that asks for its own program is refused, for another one it is served") {

@@ -2,6 +2,7 @@
 #include "c_interface/store.hpp"
 
 #include <kiln_egl.h>
+#include <malloc.h>
 
 #include <cstdint>
 #include <fstream>
@@ -103,6 +104,52 @@ TEST_CASE(
   kiln_guard_leave(&guard);
   must(kiln_cache_drop_context(cache.get(), &second));
   CHECK(TextCompiler::objects == before);
+}
+
+// In use on the heap of the main thread; 0 where a sanitizer has its own.
+std::size_t heap() { return mallinfo2().uordblks; }
+
+TEST_CASE("program removal: identities and contexts that are gone take no memory") {
+  const auto cache = StoreFolder().open([](kiln_cache_options& options) { options.directory = ""; });
+  TextCompiler compiler;
+  const auto key_in = [&](const char* driver, std::uintptr_t context) {
+    kiln_identity identity = identity_of(driver);
+    identity.context = reinterpret_cast<const void*>(context);
+    kiln_key_builder* builder = nullptr;
+    kiln_key* key = nullptr;
+    must(kiln_key_builder_create(cache.get(), &identity, "label", &builder));
+    must(kiln_key_builder_text(builder, "source", "one"));
+    must(kiln_key_builder_finish(builder, &key));
+    kiln_key_builder_free(builder);
+    return Key(key);
+  };
+  const Key kept = key_in("kept", 8), other = key_in("kept", 16);
+  REQUIRE(compiler.get(cache.get(), kept.get()) == "compiled one/3");
+  std::size_t before = heap();
+  for (int at = 0; at < 5000; ++at) key_in(std::to_string(at).c_str(), 0);
+  CHECK(heap() < before + (1u << 20));
+
+  const auto in_context = [&](std::uintptr_t context) {
+    {
+      const Key key = key_in("kept", context);
+      const std::string got = compiler.get(cache.get(), key.get());
+      if (got != "compiled one/3") FAIL_CHECK("context " << context << ": " << got);
+    }
+    must(kiln_cache_drop_context(cache.get(), reinterpret_cast<const void*>(context)));
+  };
+  for (std::uintptr_t context = 100; context < 500; ++context) in_context(context);
+  before = heap();
+  for (std::uintptr_t context = 500; context < 4000; ++context) in_context(context);
+  CHECK(heap() < before + (1u << 20));
+
+  // Those that a key or a program refers to are the same as before.
+  CHECK(compiler.get(cache.get(), kept.get()) == "compiled one/1");
+  CHECK(compiler.get(cache.get(), key_in("kept", 8).get()) == "compiled one/1");
+  CHECK(compiler.get(cache.get(), other.get()) == "compiled one/3");
+  CHECK(compiler.get(cache.get(), key_in("kept", 4000).get()) == "compiled one/3");
+  must(kiln_cache_drop_context(cache.get(), reinterpret_cast<const void*>(std::uintptr_t{16})));
+  CHECK(compiler.get(cache.get(), kept.get()) == "compiled one/1");
+  CHECK(compiler.get(cache.get(), other.get()) == "compiled one/3");
 }
 
 TEST_CASE("program removal: a blob that EGL's driver sets again replaces the one that it refused") {
