@@ -57,25 +57,28 @@ Kept::~Kept() {
 }
 
 RuntimeHandle::~RuntimeHandle() {
-  PyThreadState* state = PyEval_SaveThread();
-  kiln_close(runtime);
-  PyEval_RestoreThread(state);
+  waiting([this] {
+    kiln_close(runtime);
+    return true;
+  });
 }
 
 CacheHandle::~CacheHandle() {
-  PyThreadState* state = PyEval_SaveThread();
-  kiln_cache_close(cache);
-  for (const HandedBuild* build : abandoned) delete build;
-  PyEval_RestoreThread(state);
+  waiting([this] {
+    kiln_cache_close(cache);
+    for (const HandedBuild* build : abandoned) delete build;
+    return true;
+  });
 }
 
 JobHandle::JobHandle() : process(getpid()) { jobs.insert(this); }
 
 JobHandle::~JobHandle() {
   jobs.erase(this);
-  PyThreadState* state = PyEval_SaveThread();
-  kiln_job_free(job);
-  PyEval_RestoreThread(state);
+  waiting([this] {
+    kiln_job_free(job);
+    return true;
+  });
   for (Py_buffer& buffer : buffers) PyBuffer_Release(&buffer);
   for (auto& [name, buffer] : tensors) PyBuffer_Release(&buffer);
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <future>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -79,6 +80,13 @@ PyObject* job_text(PyObject*, PyObject* object) {
   return text_or_raise(status, text);
 }
 
+thread_local PyObject* progressing_job = nullptr;  // whose `progress` runs on this thread
+
+// progressing() -> the job whose `progress` calls this, or None.
+PyObject* progressing(PyObject*, PyObject*) {
+  return Object::borrowed(progressing_job != nullptr ? progressing_job : Py_None).release();
+}
+
 int on_run(void* user, std::uint32_t done, std::uint32_t of) {
   auto* job = static_cast<JobHandle*>(user);
   if (job->cancelled) return 0;
@@ -87,7 +95,9 @@ int on_run(void* user, std::uint32_t done, std::uint32_t of) {
   const Kept kept(job->self);
   const Object progress = Object::borrowed(job->progress.get());
   if (!kept || !progress) return 0;  // the job is being freed
+  PyObject* outer = std::exchange(progressing_job, job->self);
   const Object said(PyObject_CallFunction(progress.get(), "II", done, of));
+  progressing_job = outer;
   if (said) return 1;
   job->raised.take();
   return 0;
@@ -104,27 +114,50 @@ PyObject* job_progress(PyObject*, PyObject* arguments) {
   return none_or_raise(failure);
 }
 
+// Raises what says that the array is not in C order.
+void refuse_order(PyObject* object) {
+  const Object view(PyMemoryView_FromObject(object));
+  const Object shape(view ? PyObject_GetAttrString(view.get(), "shape") : nullptr);
+  const Object strides(shape ? PyObject_GetAttrString(view.get(), "strides") : nullptr);
+  if (!strides) return;
+  PyErr_Format(
+      PyExc_ValueError,
+      "an array of shape %R with strides of %R bytes, expected one in C order, as numpy.ascontiguousarray() gives",
+      shape.get(), strides.get());
+}
+
+// The buffer of an array that a job can use. false: an exception is set.
+bool take_view(PyObject* object, bool writes, Py_buffer& view, kiln_type& type) {
+  if (PyObject_GetBuffer(object, &view, PyBUF_RECORDS_RO | (writes ? PyBUF_WRITABLE : 0)) != 0) return false;
+  const char* format = view.format == nullptr ? "B" : view.format;
+  type = type_of(format, view.itemsize);
+  if (type == static_cast<kiln_type>(0)) {
+    PyErr_Format(PyExc_TypeError, "elements of format '%s', expected %s in the byte order of this machine", format,
+                 supported_types());
+  } else if (PyBuffer_IsContiguous(&view, 'C') == 0) {
+    refuse_order(object);
+  } else {
+    return true;
+  }
+  PyBuffer_Release(&view);
+  return false;
+}
+
 // The buffer and the tensor of an object. false: an exception is set.
 bool take_tensor(PyObject* object, bool writes, Py_buffer& view, std::vector<std::int64_t>& shape,
                  kiln_tensor& tensor) {
-  const int flags = PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writes ? PyBUF_WRITABLE : 0);
-  if (PyObject_GetBuffer(object, &view, flags) != 0) return false;
-  const kiln_type type = type_of(view.format == nullptr ? "B" : view.format, view.itemsize);
-  if (type == static_cast<kiln_type>(0)) {
-    PyErr_Format(PyExc_TypeError, "elements of format '%s', expected %s", view.format == nullptr ? "B" : view.format,
-                 supported_types());
-    PyBuffer_Release(&view);
-    return false;
-  }
+  kiln_type type{};
+  if (!take_view(object, writes, view, type)) return false;
   shape.assign(view.shape, view.shape + view.ndim);
   tensor = kiln_tensor_of(view.buf, type, static_cast<std::uint32_t>(view.ndim), shape.data());
   return true;
 }
 
-// span(array) -> (address, bytes, whether it is read-only)
+// span(array) -> (address, bytes, whether it is read-only). Raises if a job cannot use the array.
 PyObject* span(PyObject*, PyObject* object) {
   Py_buffer view;
-  if (PyObject_GetBuffer(object, &view, PyBUF_C_CONTIGUOUS) != 0) return nullptr;
+  kiln_type type{};
+  if (!take_view(object, false, view, type)) return nullptr;
   PyObject* made = Py_BuildValue("KnN", static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(view.buf)),
                                  view.len, PyBool_FromLong(view.readonly));
   PyBuffer_Release(&view);
@@ -268,11 +301,16 @@ PyObject* job_wait(PyObject*, PyObject* arguments) {
   return ended == Wait::interrupted ? nullptr : PyBool_FromLong(ended == Wait::ended ? 1 : 0);
 }
 
-// outcome(job) -> the exception that the run that has ended failed with, or None.
+// outcome(job) -> the exception that the run that has ended failed with, or None. The same until the next run.
 PyObject* job_outcome(PyObject*, PyObject* object) {
   JobHandle* of = Jobs::of(object);
   if (of == nullptr) return nullptr;
-  if (PyObject* none = outcome(*of, waiting([&] { return kiln_job_wait(of->job, 0); }))) return none;
+  kiln_status* status = waiting([&] { return kiln_job_wait(of->job, 0); });
+  if (of->raised.value() != nullptr) {
+    kiln_status_free(status);
+    return Object::borrowed(of->raised.value()).release();
+  }
+  if (PyObject* none = none_or_raise(status)) return none;
   Raised raised;
   raised.take();
   return raised.take_value().release();
@@ -299,34 +337,48 @@ PyObject* job_report(PyObject*, PyObject* object) {
                        report.copied_bytes);
 }
 
+struct Tuning {
+  PyObject* progress = nullptr;  // a callable, or None
+  Raised raised;                 // by `progress` or a signal handler
+};
+
 int on_progress(void* user, std::size_t done, std::size_t of, const char* best) {
   const InPython python;
   if (!python) return 0;
-  int go_on = PyErr_Occurred() == nullptr && PyErr_CheckSignals() == 0 ? 1 : 0;
-  if (go_on != 0 && user != nullptr) {
-    const Object said(PyObject_CallFunction(static_cast<PyObject*>(user), "nns", static_cast<Py_ssize_t>(done),
-                                            static_cast<Py_ssize_t>(of), best));
-    go_on = said ? 1 : 0;
-  }
-  return go_on;
+  auto& tuning = *static_cast<Tuning*>(user);
+  if (tuning.raised) return 0;
+  if (tuning.progress == Py_None) return 1;
+  const Object said(
+      PyObject_CallFunction(tuning.progress, "nns", static_cast<Py_ssize_t>(done), static_cast<Py_ssize_t>(of), best));
+  if (said) return 1;
+  tuning.raised.take();
+  return 0;
 }
 
+// tune(job, device, budget in ms, progress or None) -> JSON. On a thread of its own, so that Ctrl-C is seen.
 PyObject* job_tune(PyObject*, PyObject* arguments) {
-  PyObject *object = nullptr, *progress = nullptr;
+  constexpr auto longest_step = std::chrono::milliseconds(20);  // how late Ctrl-C may be seen
+  PyObject* object = nullptr;
   const char* device = nullptr;
   unsigned int budget = 0;
-  if (PyArg_ParseTuple(arguments, "OsIO", &object, &device, &budget, &progress) == 0) return nullptr;
+  Tuning tuning;
+  if (PyArg_ParseTuple(arguments, "OsIO", &object, &device, &budget, &tuning.progress) == 0) return nullptr;
   JobHandle* of = Jobs::of(object);
   if (of == nullptr) return nullptr;
   char* json = nullptr;
-  void* user = progress == Py_None ? nullptr : progress;
-  kiln_status* status = waiting([&] { return kiln_job_tune(of->job, device, budget, on_progress, user, &json); });
-  if (PyErr_Occurred() != nullptr) {  // of the callback, which ran on this thread
-    kiln_status_free(status);
-    kiln_text_free(json);
-    return nullptr;
+  auto ended = std::async([&] { return kiln_job_tune(of->job, device, budget, on_progress, &tuning, &json); });
+  while (waiting([&] { return ended.wait_for(longest_step); }) == std::future_status::timeout) {
+    if (PyErr_CheckSignals() == 0) continue;
+    tuning.raised.take();
+    of->cancel();
+    break;
   }
-  return text_or_raise(status, json);
+  kiln_status* status = waiting([&] { return ended.get(); });
+  if (!tuning.raised) return text_or_raise(status, json);
+  kiln_status_free(status);
+  kiln_text_free(json);
+  tuning.raised.raise();
+  return nullptr;
 }
 
 }  // namespace
@@ -338,6 +390,7 @@ PyMethodDef job_functions[] = {
     {"tensor", job_tensor, METH_VARARGS, nullptr},
     {"tensors", job_text<kiln_job_tensors>, METH_O, nullptr},
     {"progress", job_progress, METH_VARARGS, nullptr},
+    {"progressing", progressing, METH_NOARGS, nullptr},
     {"span", span, METH_O, nullptr},
     {"layer", job_layer, METH_VARARGS, nullptr},
     {"run", job_run, METH_O, nullptr},

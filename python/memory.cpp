@@ -67,6 +67,8 @@ constexpr TypeFacts types[] = {
 };
 constexpr const char* type_names = "float16, float32, float64, int8 to int64, uint8 to uint64 or bool";
 
+PyObject* memory_type = nullptr;  // lives as long as the process
+
 struct Memory {
   PyObject_HEAD const TypeFacts* facts;
   std::byte* data;
@@ -354,7 +356,7 @@ kiln_type type_of(const char* format, Py_ssize_t item_bytes) noexcept {
   return static_cast<kiln_type>(0);
 }
 
-bool add_memory_type(PyObject* module) {
+bool make_memory_type() {
   PyType_Slot slots[] = {
       {Py_tp_dealloc, slot(destroy)},
       {Py_tp_repr, slot(represent)},
@@ -365,8 +367,10 @@ bool add_memory_type(PyObject* module) {
       {0, nullptr},
   };
   PyType_Spec spec = {"kiln.Memory", sizeof(Memory), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
-  const Object type(PyType_FromSpec(&spec));
-  return type && PyModule_AddObjectRef(module, "Memory", type.get()) == 0;
+  memory_type = PyType_FromSpec(&spec);
+  return memory_type != nullptr;
 }
+
+bool add_memory_type(PyObject* module) { return PyModule_AddObjectRef(module, "Memory", memory_type) == 0; }
 
 }  // namespace kiln::python

@@ -11,7 +11,8 @@ namespace kiln::python {
 kiln_type type_of(const char* format, Py_ssize_t item_bytes) noexcept;
 const char* supported_types() noexcept;  // for messages
 
-// Adds the type to the module. false: an exception is set.
+// Both: false: an exception is set.
+bool make_memory_type();  // once
 bool add_memory_type(PyObject* module);
 
 }  // namespace kiln::python

@@ -11,7 +11,9 @@
 
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <utility>
 
 #include "callbacks.hpp"
@@ -54,13 +56,21 @@ void log_line(void* user, kiln_log_level level, const char* component, const cha
   if (!said) PyErr_WriteUnraisable(log.get());
 }
 
-// config, directory, key_file: text or None; read_only; log: a callable or None; level; trace.
+// config, directory, key_file: bytes or None; read_only; log: a callable or None; level; trace.
 bool read_options(PyObject* arguments, kiln_cache_options& options, PyObject*& log) {
   int read_only = 0, level = 0, traced = 0;
+  Py_ssize_t lengths[3] = {};
   options = kiln_cache_options_default();
-  if (PyArg_ParseTuple(arguments, "zzzpOip", &options.config, &options.directory, &options.key_file, &read_only, &log,
-                       &level, &traced) == 0) {
+  if (PyArg_ParseTuple(arguments, "z#z#z#pOip", &options.config, &lengths[0], &options.directory, &lengths[1],
+                       &options.key_file, &lengths[2], &read_only, &log, &level, &traced) == 0) {
     return false;
+  }
+  const char* const paths[] = {options.config, options.directory, options.key_file};
+  for (int at = 0; at < 3; ++at) {
+    if (paths[at] != nullptr && std::strlen(paths[at]) != static_cast<std::size_t>(lengths[at])) {
+      PyErr_SetString(PyExc_ValueError, "config, directory or key_file: a path with a NUL in it");
+      return false;
+    }
   }
   options.read_only = read_only != 0 ? 1 : 0;
   options.trace = traced != 0 ? 1 : 0;
@@ -220,18 +230,30 @@ PyMethodDef methods[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
-PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_kiln", nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr};
+// Fills a module that is imported. The types are those of the process: they are made once, in the main interpreter,
+// which lives as long as they do.
+int fill(PyObject* module) {
+  if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
+    PyErr_SetString(PyExc_ImportError,
+                    "kiln: imported in a subinterpreter, expected the main interpreter of the process");
+    return -1;
+  }
+  static bool made = false;
+  if (!made) {
+    if (!make_memory_type() || !Runtimes::make() || !Caches::make() || !Jobs::make()) return -1;
+    watch_forks();
+    made = true;
+  }
+  if (PyModule_AddFunctions(module, job_functions) != 0 || !add_memory_type(module)) return -1;
+  return PyModule_AddStringConstant(module, "version", kiln_version());
+}
+
+PyModuleDef_Slot slots[] = {{Py_mod_exec, reinterpret_cast<void*>(fill)}, {0, nullptr}};
+
+// In two phases: else Python would give a subinterpreter a copy of the main one's module, and not call `fill`.
+PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_kiln", nullptr, 0, methods, slots, nullptr, nullptr, nullptr};
 
 }  // namespace
 }  // namespace kiln::python
 
-PyMODINIT_FUNC PyInit__kiln() {
-  using namespace kiln::python;
-  Object module(PyModule_Create(&definition));
-  if (!module || PyModule_AddFunctions(module.get(), job_functions) != 0) return nullptr;
-  if (!add_memory_type(module.get())) return nullptr;
-  if (!Runtimes::make() || !Caches::make() || !Jobs::make()) return nullptr;
-  watch_forks();
-  if (PyModule_AddStringConstant(module.get(), "version", kiln_version()) != 0) return nullptr;
-  return module.release();
-}
+PyMODINIT_FUNC PyInit__kiln() { return PyModuleDef_Init(&kiln::python::definition); }

@@ -23,7 +23,8 @@ from ._kiln import Memory
 
 TYPE_CHECKING = False  # type checkers take it for True; importing `typing` would take longer than all of this
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from os import PathLike
     from typing import Any
 
     from ._declared import Declared
@@ -34,6 +35,7 @@ __version__: str = _kiln.version
 
 _READ, _WRITE, _READ_WRITE = "input", "output", "inout"  # as TOML names them
 _STEP = 0.05  # seconds: how late a future that waits sees that its job runs again
+_ReentrantLock: Any = vars(_thread)["RLock"]  # as `threading` takes it; not all type checkers know it
 
 
 class Error(Exception):
@@ -58,6 +60,24 @@ def _integer(what: str, value: Any) -> int:
         return int(value.__index__())
     except (AttributeError, TypeError):
         raise TypeError(f"{what}: found {value!r}, expected an integer") from None
+
+
+def _text(what: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{what}: found {value!r:.60}, expected a text")
+    return value
+
+
+def _sequence(what: str, value: Any, of: str) -> list[Any]:
+    if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
+        raise TypeError(f"{what}: found {value!r}, expected a sequence of {of}")
+    return list(value)
+
+
+def _callable(what: str, value: Any) -> Any:
+    if not callable(value):
+        raise TypeError(f"{what}: found {value!r}, expected a function, True or None")
+    return value
 
 
 def _has_index(value: Any) -> bool:
@@ -96,6 +116,8 @@ def _grid(value: Any) -> list[int | str]:
 
 
 def _milliseconds(what: str, seconds: float) -> int:
+    if isinstance(seconds, (str, bytes)) or not hasattr(seconds, "__float__"):
+        raise TypeError(f"{what}: found {seconds!r}, expected seconds")
     if not seconds >= 0 or seconds == float("inf"):
         raise ValueError(f"{what}: found {seconds!r}, expected seconds")
     return max(1, round(seconds * 1000))
@@ -104,7 +126,10 @@ def _milliseconds(what: str, seconds: float) -> int:
 def empty(shape: Sequence[int] | int, dtype: str = "float32") -> Any:
     """Returns a numpy array of zeros in memory that jobs use without a copy."""
     import numpy
-    return numpy.asarray(Memory.empty(_integers("shape", shape), numpy.dtype(dtype).name))
+    kind = numpy.dtype(dtype)
+    if not kind.isnative:
+        raise TypeError(f"dtype {kind.str!r}: expected the byte order of this machine")
+    return numpy.asarray(Memory.empty(_integers("shape", shape), kind.name))
 
 
 class _Bound:
@@ -130,20 +155,24 @@ def read_write(array: Any) -> Any:
     return _Bound(array, _READ_WRITE)
 
 
-def _buffer(array: Any) -> Any:
+def _buffer(what: str, array: Any) -> Any:
     """Something with the buffer protocol for an array, without a copy."""
-    try:
-        memoryview(array)
+    if _has_buffer(array):
         return array
-    except (TypeError, BufferError):
-        pass
-    if hasattr(array, "__dlpack__"):
+    if not hasattr(array, "__dlpack__"):
+        raise TypeError(f"{what}: {type(array).__name__}, expected an array with the buffer protocol or DLPack")
+    try:
         try:
             capsule = array.__dlpack__(max_version=(1, 0))
         except TypeError:  # a producer of DLPack 0
             capsule = array.__dlpack__()
         return Memory.from_dlpack(capsule)
-    raise TypeError(f"{type(array).__name__}: expected an array with the buffer protocol or DLPack")
+    except (BufferError, TypeError, ValueError) as error:
+        raise _about(what, error) from error
+
+
+def _about(what: str, error: Exception) -> Exception:
+    return (TypeError if isinstance(error, TypeError) else ValueError)(f"{what}: {error}")
 
 
 def _is_array(value: object) -> bool:
@@ -154,7 +183,7 @@ def _has_buffer(value: Any) -> bool:
     try:
         memoryview(value)
         return True
-    except (TypeError, BufferError):
+    except (TypeError, BufferError, ValueError):  # numpy has the last one for types that no buffer has
         return False
 
 
@@ -168,8 +197,10 @@ def _toml(value: Any) -> str:
     value = _plain(value)
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, (int, float)):
-        return repr(value)
+    if _has_index(value):
+        return str(int(value.__index__()))
+    if isinstance(value, float):
+        return float.__repr__(value)
     if isinstance(value, str):
         import json
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
@@ -212,19 +243,24 @@ class _Description:
     def give(self, handle: Any) -> list[tuple[str, Any]]:
         """Gives the arrays to the job, and returns those that it writes."""
         import json
-        given = {tensor["name"]: (_buffer(self.arrays[tensor["name"]]), tensor["access"] != "read")
+        what = f"{self.kind} {self.values['name']!r}"
+        given = {tensor["name"]: (_buffer(f"{what}: {tensor['name']!r}", self.arrays[tensor["name"]]), tensor["access"] != "read")
                  for tensor in json.loads(_kiln.tensors(handle))["tensors"] if tensor["name"] in self.arrays}
-        _check_memory(f"{self.kind} {self.values['name']!r}", given)
+        _check_memory(what, given)
         for name, (buffer, writes) in given.items():
             _kiln.tensor(handle, name, writes, buffer)
         return [(name, self.arrays[name]) for name, (_, writes) in given.items() if writes]
 
 
 def _check_memory(what: str, tensors: Mapping[str, tuple[Any, bool]]) -> None:
-    """Checks, by name, buffers and whether they are written: those are writable, and share no memory with another one."""
+    """Checks, by name, buffers and whether they are written: all have an order and type of Kiln's; those that are written are
+    writable, and share no memory with another one."""
     spans = []
     for name, (buffer, writes) in tensors.items():
-        address, size, read_only = _kiln.span(buffer)
+        try:
+            address, size, read_only = _kiln.span(buffer)
+        except (BufferError, TypeError, ValueError) as error:
+            raise _about(f"{what}: {name!r}", error) from None
         if writes and read_only:
             raise ValueError(f"{what}: {name!r} is a read-only array, but the job writes it. Give a writable array, or "
                              "kiln.read(array) where a kernel only reads it")
@@ -241,8 +277,8 @@ def _check_memory(what: str, tensors: Mapping[str, tuple[Any, bool]]) -> None:
             last[writes] = end, name
 
 
-def open(config: str | None = None, *, directory: str | None = None, key_file: str | None = None, read_only: bool = False,
-         log: Callable[[int, str, str], None] | None = None, log_level: str = "default", trace: bool = False) -> Runtime:
+def open(config: str | PathLike[str] | None = None, *, directory: str | PathLike[str] | None = None,
+         key_file: str | PathLike[str] | None = None, read_only: bool = False, log: Callable[[int, str, str], None] | None = None, log_level: str = "default", trace: bool = False) -> Runtime:
     """Opens a runtime: finds plugins, and caches programs in the user's cache folder, or in `directory`.
 
     config: a TOML file. log: called with (level, component, message), on any thread. trace: record for Runtime.trace().
@@ -318,7 +354,7 @@ class Job:
 
     def __init__(self, handle: Any, name: str, outputs: list[tuple[str, Any]]) -> None:
         self._handle = handle
-        self._lock = _thread.allocate_lock()
+        self._lock = _ReentrantLock()
         self._started: Callable[[], Future | None] = _no_future  # the last one, if it lives
         self.name = name
         self.outputs = dict(outputs)
@@ -328,8 +364,21 @@ class Job:
 
     def run(self) -> Any:
         """Runs the job, and returns its output: the array, or a dict of them if there are several."""
-        with self._lock:
+        with self._free():
             return self._run()
+
+    def _free(self) -> Any:
+        """The lock. Raises where it would never be free: a signal handler on the thread that has it, and `progress`, for whose
+        end the thread that has it waits."""
+        lock = self._lock
+        taken = lock._is_owned()
+        if not taken and _kiln.progressing() is not None:
+            taken = not lock.acquire(False)
+            if not taken:
+                lock.release()
+        if taken:
+            raise Error("unavailable", f"job {self.name!r} runs already. A `progress` function or signal handler cannot wait for it")
+        return lock
 
     def _run(self) -> Any:
         if self._started is not _no_future:
@@ -346,7 +395,7 @@ class Job:
 
     def start(self) -> Future:
         """Runs the job on another thread."""
-        with self._lock:
+        with self._free():
             self._end_started()
             future = Future(self)
             self._started = ref(future)
@@ -378,7 +427,6 @@ class Future:
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self._lock = _thread.allocate_lock()
         self._done = False
         self._error: BaseException | None = None
         self._result = job.result()
@@ -386,11 +434,11 @@ class Future:
 
     def done(self) -> bool:
         """Whether the run has ended, also by an error."""
-        with self._lock:
-            if not self._done and _kiln.wait(self.job._handle, 0.0):
-                self._error = _kiln.outcome(self.job._handle)
-                self._done = True
-            return self._done
+        if not self._done and _kiln.wait(self.job._handle, 0.0):
+            error = _kiln.outcome(self.job._handle)
+            if not self._done:  # else another thread has asked, and the outcome may be that of a run it began since
+                self._error, self._done = error, True
+        return self._done
 
     def cancel(self) -> None:
         """Stops waiting for the device. result() then raises Error with the code "cancelled"."""
@@ -398,7 +446,7 @@ class Future:
             _kiln.cancel(self.job._handle)
 
     def result(self, timeout: float | None = None) -> Any:
-        """Waits. TimeoutError: the job runs still. Raises what the run failed with, or what `progress` raised."""
+        """Waits. TimeoutError: the job runs still. Raises what the run failed with, or what `progress` raised. Ctrl-C cancels."""
         error = self.exception(timeout)
         if error is not None:
             raise error
@@ -407,12 +455,22 @@ class Future:
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Waits as result(), and returns what that raises, or None."""
         end = None if timeout is None else monotonic() + timeout
-        while not self.done():
-            left = _STEP if end is None else end - monotonic()
-            if left <= 0:
-                raise TimeoutError(f"job {self.job.name!r} runs after {timeout} s still")
-            _kiln.wait(self.job._handle, min(left, _STEP))
-        return self._error
+        waits_for_itself = _kiln.progressing() is self.job._handle
+        try:
+            while not self.done():
+                left = _STEP if end is None else end - monotonic()
+                if left <= 0 or waits_for_itself:
+                    break
+                _kiln.wait(self.job._handle, min(left, _STEP))
+        except BaseException:  # of a signal handler, also one that ran between two waits
+            self.cancel()
+            _kiln.wait(self.job._handle, -1.0)
+            raise
+        if self._done:
+            return self._error
+        if waits_for_itself:
+            raise Error("unavailable", f"job {self.job.name!r}: its `progress` function cannot wait for its own run")
+        raise TimeoutError(f"job {self.job.name!r} runs after {timeout} s still")
 
     def __repr__(self) -> str:
         return f"<kiln.Future {self.job.name}: {'done' if self.done() else 'runs'}>"
@@ -425,13 +483,13 @@ class Pipeline(Job):
                  constant: Mapping[str, Any]) -> None:
         super().__init__(handle, name, [])
         self.inputs, self.results = tuple(inputs), tuple(results)
-        self._constant = {key: (_buffer(array), False) for key, array in constant.items()}
+        self._constant = {key: (_buffer(f"pipeline {name!r}: {key!r}", array), False) for key, array in constant.items()}
         self._given: dict[str, tuple[Any, Any]] = {}  # array and buffer
         self._forms: dict[Any, dict[str, Any]] = {}
 
     def bind(self, *inputs: Any, **arrays: Any) -> Pipeline:
         """Gives the inputs in order, and other tensors by name. A result that is not given gets a new array."""
-        with self._lock:
+        with self._free():
             self._bind(inputs, arrays)
         return self
 
@@ -444,7 +502,7 @@ class Pipeline(Job):
         if missing:
             raise TypeError(f"pipeline {self.name!r}: missing input {', '.join(missing)}")
         wanted = [name for name in self.results if name not in given and name not in self.inputs]
-        buffers = {name: _buffer(array) for name, array in given.items()
+        buffers = {name: _buffer(f"pipeline {self.name!r}: {name!r}", array) for name, array in given.items()
                    if name not in self._given or self._given[name][0] is not array}
         if buffers:
             kept = {name: buffer for name, (_, buffer) in self._given.items() if name not in wanted}
@@ -466,7 +524,7 @@ class Pipeline(Job):
         self._given[name] = array, buffer
 
     def __call__(self, *inputs: Any, **arrays: Any) -> Any:
-        with self._lock:
+        with self._free():
             self._bind(inputs, arrays)
             return self._run()
 
@@ -539,11 +597,28 @@ def _flow(steps: Sequence[dict[str, Any]], declared: Sequence[str]) -> tuple[lis
     return first_reads, [name for name, was_read in written.items() if not was_read], swaps
 
 
-def _text_of(value: object) -> str:
+def _texts(value: Any) -> Iterator[str]:
+    """All texts in dicts and lists."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (dict, list, tuple)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts(item)
+
+
+def _text_of(what: str, value: object) -> str:
+    """What a #define says."""
     value = _plain(value)
     if isinstance(value, bool):
         return "1" if value else "0"
-    return value if isinstance(value, str) else repr(value)
+    if isinstance(value, str):
+        return value
+    if _has_index(value):
+        return str(_integer(what, value))
+    if isinstance(value, float) and value - value == 0:
+        return float.__repr__(value)
+    raise (ValueError if isinstance(value, float) else TypeError)(
+        f"{what}: found {value!r}, expected a finite number, a boolean or a text of one line")
 
 
 def _declarations(source: str, text: str | None, include: Sequence[str], entry: str | None) -> Declared | None:
@@ -584,12 +659,12 @@ class Runtime:
         """What was recorded since the last call, as Chrome trace events in JSON. Only with open(trace=True)."""
         return _kiln.trace(self._handle)
 
-    def kernel(self, source: str, *, grid: Sequence[int | str] | int | str,
+    def kernel(self, source: str | PathLike[str], *, grid: Sequence[int | str] | int | str,
                buffers: Mapping[str, Any] | Sequence[Any] = (), images: Mapping[str, Any] | None = None,
                samplers: Mapping[str, Any] | None = None, constants: Mapping[str, object] | None = None,
                uniforms: Mapping[str, Any] | None = None, blocks: Mapping[str, Mapping[str, Any]] | None = None,
                device: str | None = None, repeat: int = 1, timeout: float | None = None, name: str | None = None,
-               text: str | None = None, entry: str | None = None, include: Sequence[str] | None = None,
+               text: str | None = None, entry: str | None = None, include: Sequence[str | PathLike[str]] | str | None = None,
                workgroup: Sequence[int] | None = None, tune: Mapping[str, Sequence[object]] | None = None,
                progress: Callable[[int, int], object] | bool | None = None) -> Job:
         """A kernel of the file `source` (.comp, .glsl, .cl, .spv), or of `text`, which then has that name.
@@ -600,13 +675,16 @@ class Runtime:
         progress: as for pipeline().
         """
         import os
-        source = os.fspath(source)
-        name = name if name is not None else os.path.splitext(os.path.basename(source))[0]
-        job = _Description("job", name=name, op="kernel", source=source)
+        file = _text("source", os.fspath(source))
+        name = _text("name", name) if name is not None else os.path.splitext(os.path.basename(file))[0]
+        job = _Description("job", name=name, op="kernel", source=file)
         if text is not None:
-            job.values["text"] = text
-        include = [os.fspath(folder) for folder in ((include,) if isinstance(include, str) else include or ())]
-        declared = _declarations(source, text, include, entry) if buffers or images else None
+            job.values["text"] = _text("text", text)
+        folders = [os.fspath(folder) for folder in
+                   ((include,) if isinstance(include, str) else _sequence("include", include or (), "folders"))]
+        if _is_array(buffers) or not hasattr(buffers, "__iter__"):
+            raise TypeError(f"buffers: found {type(buffers).__name__}, expected a dict or a sequence of arrays")
+        declared = _declarations(file, text, folders, entry) if buffers or images else None
         access = declared.access if declared is not None else lambda key: _READ_WRITE
         bindings: list[dict[str, Any]] = []
         pairs: list[tuple[Any, Any]] = list(buffers.items() if hasattr(buffers, "items") else enumerate(buffers))
@@ -621,9 +699,10 @@ class Runtime:
             ("bindings", bindings),
             ("images", {key: job.entry(key, value, access(key)) for key, value in (images or {}).items()}),
             ("samplers", {key: job.entry(key, value, _READ) for key, value in (samplers or {}).items()}),
-            ("constants", {key: _text_of(value) for key, value in (constants or {}).items()}),
-            ("uniforms", uniforms), ("blocks", blocks), ("entry", entry), ("include", include), ("workgroup", workgroup),
-            ("tune", {key: [_text_of(value) for value in values] for key, values in (tune or {}).items()}),
+            ("constants", {key: _text_of(f"constants.{key}", value) for key, value in (constants or {}).items()}),
+            ("uniforms", uniforms), ("blocks", blocks), ("entry", entry), ("include", folders), ("workgroup", workgroup),
+            ("tune", {key: [_text_of(f"tune.{key}", value) for value in _sequence(f"tune.{key}", values, "numbers or texts")]
+                      for key, values in (tune or {}).items()}),
             ("grid", _grid(grid))]
         job.values.update((key, value) for key, value in optional if value)
         handle = _kiln.job(self._handle, name)
@@ -648,8 +727,14 @@ class Runtime:
         first_reads, last_writes, swaps = _flow(made, [key for key, value in declared.items() if _is_array(value)])
         if swaps and outputs is None:
             raise ValueError("a step swaps tensors: expected outputs=[...], the names of the results")
-        inputs = list(first_reads if inputs is None else inputs)
-        outputs = list(last_writes if outputs is None else outputs)
+        inputs = first_reads if inputs is None else _sequence("inputs", inputs, "names")
+        outputs = last_writes if outputs is None else _sequence("outputs", outputs, "names")
+        there = {*_texts(made)}
+        for what, names in (("inputs", inputs), ("outputs", outputs)):
+            for missing in names:
+                if missing not in there:
+                    raise ValueError(f"pipeline {name!r}: {what}: found {missing!r}, expected tensors of its steps: "
+                                     f"{', '.join(dict.fromkeys([*first_reads, *last_writes]))}")
         for key, value in declared.items():
             declared[key] = whole.entry(key, value, _READ)
         for key in dict.fromkeys([*inputs, *outputs]):
@@ -668,7 +753,7 @@ class Runtime:
     def _common(job: Any, device: str | None, repeat: int, timeout: float | None,
                 progress: Callable[[int, int], object] | bool | None = None) -> None:
         if device is not None:
-            _kiln.set(job, "device", device)
+            _kiln.set(job, "device", _text("device", device))
         if repeat != 1:
             repeat = _integer("repeat", repeat)
             if not 0 < repeat < 1 << 32:
@@ -677,24 +762,34 @@ class Runtime:
         if timeout is not None:
             _kiln.set(job, "timeout", _milliseconds("timeout", timeout))
         if progress:
-            _kiln.progress(job, _run_line if progress is True else progress)
+            _kiln.progress(job, _run_line if progress is True else _callable("progress", progress))
 
     def _ran(self, job: Job) -> Any:
         result = job.run()
         self._report = job.report
         return result
 
-    def run(self, source: str, **arguments: Any) -> Any:
+    def run(self, source: str | PathLike[str], *, grid: Sequence[int | str] | int | str,
+            buffers: Mapping[str, Any] | Sequence[Any] = (), images: Mapping[str, Any] | None = None,
+            samplers: Mapping[str, Any] | None = None, constants: Mapping[str, object] | None = None,
+            uniforms: Mapping[str, Any] | None = None, blocks: Mapping[str, Mapping[str, Any]] | None = None,
+            device: str | None = None, repeat: int = 1, timeout: float | None = None, name: str | None = None,
+            text: str | None = None, entry: str | None = None, include: Sequence[str | PathLike[str]] | str | None = None,
+            workgroup: Sequence[int] | None = None, tune: Mapping[str, Sequence[object]] | None = None,
+            progress: Callable[[int, int], object] | bool | None = None) -> Any:
         """Runs a kernel once, and returns what it wrote: the array, or a dict of them. Arguments as for kernel()."""
-        return self._ran(self.kernel(source, **arguments))
+        arguments = dict(locals())
+        del arguments["self"]
+        return self._ran(self.kernel(**arguments))
 
     def conv2d(self, image: Any, weights: Any, bias: Any = None, *, stride: Any = 1, pad: Any = 0, dilation: Any = 1,
                groups: int = 1, activation: str | None = None, verify: bool = False, out: Any = None,
-               device: str | None = None, repeat: int = 1, timeout: float | None = None, name: str = "conv2d") -> Any:
+               device: str | None = None, repeat: int = 1, timeout: float | None = None, name: str = "conv2d",
+               progress: Callable[[int, int], object] | bool | None = None) -> Any:
         """float32: image [n, c, h, w], weights [k, c / groups, r, s]; returns [n, k, out_h, out_w]."""
         (stride_y, stride_x), (pad_y, pad_x), (dilation_y, dilation_x) = (
             _pair("stride", stride), _pair("pad", pad), _pair("dilation", dilation))
-        image, weights = _buffer(image), _buffer(weights)
+        image, weights = _buffer(f"{name}: 'image'", image), _buffer(f"{name}: 'weights'", weights)
         if out is None:
             at, by = memoryview(image).shape or (), memoryview(weights).shape or ()
             if len(at) != 4 or len(by) != 4:
@@ -705,18 +800,19 @@ class Runtime:
             width = (at[3] + 2 * pad_x - dilation_x * (by[3] - 1) - 1) // stride_x + 1
             out = empty((at[0], by[0], max(height, 0), max(width, 0)))
         terms = (stride_y, stride_x, pad_y, pad_x, dilation_y, dilation_x, _integer("groups", groups), self._relu(activation))
-        return self._layer(name, terms, {"image": image, "weights": weights}, bias, out, verify, device, repeat, timeout)
+        return self._layer(name, terms, {"image": image, "weights": weights}, bias, out, verify, device, repeat, timeout, progress)
 
     def gemm(self, a: Any, b: Any, bias: Any = None, *, activation: str | None = None, verify: bool = False, out: Any = None,
-             device: str | None = None, repeat: int = 1, timeout: float | None = None, name: str = "gemm") -> Any:
+             device: str | None = None, repeat: int = 1, timeout: float | None = None, name: str = "gemm",
+             progress: Callable[[int, int], object] | bool | None = None) -> Any:
         """float32: a [m, k], b [k, n]; returns [m, n]."""
-        a, b = _buffer(a), _buffer(b)
+        a, b = _buffer(f"{name}: 'a'", a), _buffer(f"{name}: 'b'", b)
         if out is None:
             at, by = memoryview(a).shape or (), memoryview(b).shape or ()
             if len(at) != 2 or len(by) != 2:
                 raise Error("invalid_argument", f"gemm: a {at} and b {by}, expected 2 dimensions each")
             out = empty((at[0], by[1]))
-        return self._layer(name, (self._relu(activation),), {"a": a, "b": b}, bias, out, verify, device, repeat, timeout)
+        return self._layer(name, (self._relu(activation),), {"a": a, "b": b}, bias, out, verify, device, repeat, timeout, progress)
 
     @staticmethod
     def _relu(activation: str | None) -> int:
@@ -725,32 +821,44 @@ class Runtime:
         return 1 if activation == "relu" else 0
 
     def _layer(self, name: str, terms: tuple[int, ...], inputs: dict[str, Any], bias: Any, out: Any, verify: bool,
-               device: str | None, repeat: int, timeout: float | None) -> Any:
-        job = _kiln.job(self._handle, name)
-        buffers = inputs | {"bias": None if bias is None else _buffer(bias), "out": _buffer(out)}
+               device: str | None, repeat: int, timeout: float | None,
+               progress: Callable[[int, int], object] | bool | None) -> Any:
+        job = _kiln.job(self._handle, _text("name", name))
+        buffers = inputs | {"bias": None if bias is None else _buffer(f"{name}: 'bias'", bias), "out": _buffer(f"{name}: 'out'", out)}
         _check_memory(name, {key: (buffer, key == "out") for key, buffer in buffers.items() if buffer is not None})
         _kiln.layer(job, terms, *buffers.values())
         if verify:
             _kiln.set(job, "verify", 1)
-        self._common(job, device, repeat, timeout)
+        self._common(job, device, repeat, timeout, progress)
         return self._ran(Job(job, name, [("output", out)]))
 
-    def tune(self, source: str, *, tune: Mapping[str, Sequence[object]], device: str | None = None, budget: float = 30.0,
-             progress: Callable[[int, int, str], object] | bool | None = None, **arguments: Any) -> dict[str, Any]:
+    def tune(self, source: str | PathLike[str], *, tune: Mapping[str, Sequence[object]], grid: Sequence[int | str] | int | str,
+             budget: float = 30.0, buffers: Mapping[str, Any] | Sequence[Any] = (), images: Mapping[str, Any] | None = None,
+             samplers: Mapping[str, Any] | None = None, constants: Mapping[str, object] | None = None,
+             uniforms: Mapping[str, Any] | None = None, blocks: Mapping[str, Mapping[str, Any]] | None = None,
+             device: str | None = None, repeat: int = 1, timeout: float | None = None, name: str | None = None,
+             text: str | None = None, entry: str | None = None, include: Sequence[str | PathLike[str]] | str | None = None,
+             workgroup: Sequence[int] | None = None,
+             progress: Callable[[int, int, str], object] | bool | None = None) -> dict[str, Any]:
         """Measures a kernel with each combination of the texts in `tune`, and stores the fastest, which later runs with the
         same `tune` use. Returns what `kiln tune --json` has for a job. Arguments as for kernel(); the arrays stay as they are.
 
-        progress: True for a line on standard error, or a function of (done, of, best).
+        progress: True for a line on standard error, or a function of (done, of, best), called on another thread.
         """
+        arguments = dict(locals())
         import json
+        show = _progress_line if progress is True else _callable("progress", progress) if progress else None
+        budget_ms = _milliseconds("budget", budget)
         if device is None:
             usable = [one.id for one in self.devices() if one.usable and one.kind != "cpu"]
             if not usable:
                 raise Error("unavailable", "tune: no usable device but the CPU, which runs no kernels")
             device = usable[0]
-        job = self.kernel(source, tune=tune, device=device, **arguments)
-        show = _progress_line if progress is True else progress or None
-        outcome: dict[str, Any] = json.loads(_kiln.tune(job._handle, device, _milliseconds("budget", budget), show))
+        for own in ("self", "budget", "progress"):
+            del arguments[own]
+        arguments["device"] = device
+        job = self.kernel(**arguments)
+        outcome: dict[str, Any] = json.loads(_kiln.tune(job._handle, device, budget_ms, show))
         if progress is True:
             import sys
             print(file=sys.stderr)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import _thread
+import os
 import sys
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 
@@ -10,27 +11,34 @@ from . import _kiln
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from typing import Any
+    from typing import Any, ParamSpec, Protocol, overload
+
+    _P = ParamSpec("_P")
+
+    class CachedFunction(Protocol[_P]):
+        tier: str  # where the bytes of the last call came from: "memory", "disk" or "built"
+
+        def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> bytes: ...
 
 TIERS = ("", "memory", "disk", "built")
 _LEVELS = {"default": 0, "debug": 1, "info": 2, "warning": 3, "error": 4, "off": 5}
 
 
-def options(config: str | None, directory: str | None, key_file: str | None, read_only: bool,
-            log: Callable[[int, str, str], None] | None, log_level: str, trace: bool = False) -> tuple[Any, ...]:
+def options(config: str | os.PathLike[str] | None, directory: str | os.PathLike[str] | None,
+            key_file: str | os.PathLike[str] | None, read_only: bool, log: Callable[[int, str, str], None] | None, log_level: str,
+            trace: bool = False) -> tuple[Any, ...]:
     """The arguments of _kiln.open() and _kiln.open_cache()."""
-    import os
     if log_level not in _LEVELS:
         raise ValueError(f"log_level {log_level!r}: expected one of {', '.join(_LEVELS)}")
     if log is not None and not callable(log):
         raise TypeError(f"log: found {log!r}, expected a function of (level, component, message)")
-    paths = [None if path is None else os.fspath(path) for path in (config, directory, key_file)]
+    paths = [None if path is None else os.fsencode(path) for path in (config, directory, key_file)]
     return (*paths, read_only, log, _LEVELS[log_level], trace)
 
 
-def open_cache(config: str | None = None, *, directory: str | None = None, key_file: str | None = None,
-               read_only: bool = False, log: Callable[[int, str, str], None] | None = None,
-               log_level: str = "default") -> Cache:
+def open_cache(config: str | os.PathLike[str] | None = None, *, directory: str | os.PathLike[str] | None = None,
+               key_file: str | os.PathLike[str] | None = None, read_only: bool = False,
+               log: Callable[[int, str, str], None] | None = None, log_level: str = "default") -> Cache:
     """Opens a program cache for your own compiler."""
     return Cache(_kiln.open_cache(*options(config, directory, key_file, read_only, log, log_level)))
 
@@ -103,6 +111,15 @@ def _default_cache() -> Cache:
         return _shared_cache
 
 
+def _forget_cache() -> None:
+    """In a forked child, where the cache of the parent has no threads."""
+    global _shared_cache, _shared_lock
+    _shared_cache, _shared_lock = None, _thread.allocate_lock()
+
+
+os.register_at_fork(after_in_child=_forget_cache)
+
+
 # --- keys
 
 
@@ -111,28 +128,55 @@ def _framed(kind: str, data: bytes) -> bytes:
 
 
 def _encoded(value: object, other: Callable[[Any], bytes]) -> bytes:
-    """The bytes of a value, with its type and length, so that different values have different bytes.
+    """The bytes of a value, with its exact type and its length, so that different values have different bytes.
 
     other: encodes what is not a plain value, or raises.
     """
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return _framed("bytes", bytes(value))
-    if isinstance(value, str):
+    kind = type(value)
+    if isinstance(value, (bytes, bytearray)) and kind in (bytes, bytearray):
+        return _framed(kind.__name__, value)
+    if isinstance(value, str) and kind is str:
         return _framed("str", value.encode("utf-8", "surrogatepass"))
     if value is None or isinstance(value, bool):
-        return _framed(type(value).__name__, repr(value).encode())
-    if isinstance(value, int):
-        return _framed(type(value).__name__, int.__repr__(value).encode())
-    if isinstance(value, float):
+        return _framed(kind.__name__, repr(value).encode())
+    if isinstance(value, int) and kind is int:
+        return _framed("int", b"%x" % value)  # decimal digits are limited
+    if isinstance(value, float) and kind is float:
         return _framed("float", value.hex().encode())
-    if isinstance(value, (tuple, list)):
-        return _framed(type(value).__name__, b"".join(_encoded(item, other) for item in value))
-    if isinstance(value, (set, frozenset)):  # in an order that does not depend on hashes
-        return _framed(type(value).__name__, b"".join(sorted(_encoded(item, other) for item in value)))
-    if isinstance(value, dict):
-        pairs = sorted((_encoded(key, other), _encoded(item, other)) for key, item in value.items())
-        return _framed("dict", b"".join(key + item for key, item in pairs))
-    return other(value)
+    if isinstance(value, (tuple, list)) and kind in (tuple, list):
+        return _framed(kind.__name__, b"".join(_encoded(item, other) for item in value))
+    if isinstance(value, (set, frozenset)) and kind in (set, frozenset):  # in an order that does not depend on hashes
+        return _framed(kind.__name__, b"".join(sorted(_encoded(item, other) for item in value)))
+    if isinstance(value, dict) and kind is dict:  # in its order, which a function can see
+        return _framed("dict", b"".join(_encoded(key, other) + _encoded(item, other) for key, item in value.items()))
+    if isinstance(value, memoryview) and "O" not in value.format:  # "O": addresses of objects
+        return _framed("view", _encoded((value.format, value.shape, value.strides, value.readonly, value.tobytes()), other))
+    parts = _parts(value)
+    if parts is None:
+        return other(value)
+    return _framed("instance", _encoded((kind.__module__, kind.__qualname__, parts), other))
+
+
+def _parts(value: Any) -> tuple[Any, ...] | None:
+    """Plain values that say all of a number, a text, bytes or a named tuple of another type, but for its methods. None: of other
+    values, and of those with attributes of their own."""
+    import enum
+    import numbers
+    if isinstance(value, enum.Enum) and isinstance(value, int):
+        return value.name, int(value)
+    if hasattr(value, "__dict__") or any(getattr(base, "__slots__", ()) for base in type(value).__mro__):
+        return None
+    if isinstance(value, numbers.Integral):
+        return (int(value.__index__()),)
+    if isinstance(value, float):
+        return (float.__float__(value),)
+    if isinstance(value, str):
+        return (str.__str__(value),)
+    if isinstance(value, bytes):
+        return (memoryview(value).tobytes(),)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return value._fields, tuple(value)
+    return None
 
 
 def _argument(where: str, value: object) -> bytes:
@@ -225,6 +269,9 @@ class _Walk:
         return _framed("named", f"{value.__module__}.{value.__qualname__}".encode())
 
 
+_SUSPENDS = 0x20 | 0x80 | 0x100 | 0x200  # CO_GENERATOR, CO_COROUTINE, CO_ITERABLE_COROUTINE, CO_ASYNC_GENERATOR
+
+
 class _NotPlain(Exception):
     pass
 
@@ -255,6 +302,16 @@ def _defaults(function: FunctionType) -> Iterable[tuple[str, Any]]:
     yield from (function.__kwdefaults__ or {}).items()
 
 
+if TYPE_CHECKING:
+    @overload
+    def cached(function: Callable[_P, Any], *, version: str, device: str | None = None, cache: Cache | None = None,
+               label: str | None = None, ignore: Sequence[str] = ()) -> CachedFunction[_P]: ...
+
+    @overload
+    def cached(function: None = None, *, version: str, device: str | None = None, cache: Cache | None = None,
+               label: str | None = None, ignore: Sequence[str] = ()) -> Callable[[Callable[_P, Any]], CachedFunction[_P]]: ...
+
+
 def cached(function: Callable[..., Any] | None = None, *, version: str, device: str | None = None, cache: Cache | None = None,
            label: str | None = None, ignore: Sequence[str] = ()) -> Any:
     """Decorates a function that compiles: its bytes are stored, and found again by any process.
@@ -279,6 +336,8 @@ def cached(function: Callable[..., Any] | None = None, *, version: str, device: 
         import inspect
         if not isinstance(compiles, FunctionType):
             raise TypeError(f"cached: found {compiles!r}, expected a function. Write one that calls it")
+        if compiles.__code__.co_flags & _SUSPENDS:
+            raise TypeError(f"cached: found {compiles!r}, a coroutine or generator, expected a function that returns bytes")
         inner: FunctionType = compiles
         signature = inspect.signature(compiles)
         text = f"{compiles.__module__}.{compiles.__qualname__}"

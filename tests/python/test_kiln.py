@@ -1,7 +1,11 @@
 """The Python module: runs, layers, the cache, arrays, errors, threads and Ctrl-C."""
+import collections
+import contextlib
 import ctypes
+import enum
 import functools
 import gc
+import io
 import json
 import os
 import signal
@@ -37,6 +41,13 @@ needs_opengl = unittest.skipUnless(has_opengl, "no usable device opengl:0")
 
 def setUpModule():
     (root / "saxpy.comp").write_text(SAXPY)
+
+
+def run_python(program, timeout=120):
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=timeout)
+    if done.returncode != 0:
+        raise AssertionError(f"status {done.returncode}: {done.stdout}{done.stderr}")
+    return done.stdout
 
 
 def tearDownModule():
@@ -178,6 +189,76 @@ void main() { y[gl_GlobalInvocationID.x] = gain + float(first) + v.y + m[1][0]; 
         rt.run("uniforms.comp", text=text, grid=16, buffers={"Y": y}, device="opengl:0",
                uniforms={"gain": 0.5, "first": 2, "v": np.array([1.0, 10.0, 100.0]), "m": [[0.0, 1000.0], [3.0, 4.0]]})
         self.assertTrue((y == 0.5 + 2 + 10 + 1000).all(), y[0])
+
+    def test_wrong_arguments_are_named_at_once(self):
+        x, y = arrays()
+        nan, infinity = float("nan"), float("inf")
+        for error, message, more in (
+                (TypeError, "device: found 5, expected a text", {"device": 5}),
+                (TypeError, "text: found b'', expected a text", {"text": b""}),
+                (TypeError, "name: found 5, expected a text", {"name": 5}),
+                (TypeError, "progress: found 5, expected a function", {"progress": 5}),
+                (TypeError, "include: found 5, expected a sequence", {"include": 5}),
+                (TypeError, "timeout: found '1', expected seconds", {"timeout": "1"}),
+                (TypeError, "buffers: found ndarray, expected a dict", {"buffers": x}),
+                (TypeError, "buffers: found NoneType, expected a dict", {"buffers": None}),
+                (TypeError, "constants.A: found None, expected a finite number", {"constants": {"A": None}}),
+                (TypeError, r"constants.A: found \[1, 2\], expected a finite number", {"constants": {"A": [1, 2]}}),
+                (ValueError, "constants.A: found nan, expected a finite number", {"constants": {"A": nan}}),
+                (ValueError, "constants.A: found -inf, expected a finite number", {"constants": {"A": np.float32(-infinity)}}),
+                (TypeError, "tune.A: found '12', expected a sequence", {"tune": {"A": "12"}}),
+                (TypeError, "tune.A: found None, expected a finite number", {"tune": {"A": [1, None]}})):
+            with self.subTest(message), self.assertRaisesRegex(error, message):
+                saxpy(**more)
+        for more in ({"progress": 5}, {"budget": "1"}, {"budget": nan}):
+            with self.assertRaisesRegex((TypeError, ValueError), f"{next(iter(more))}: found"):
+                rt.tune(str(root / "saxpy.comp"), grid=16, buffers={"X": x, "Y": y}, tune={"A": [1, 2]}, **more)
+
+    def test_numbers_of_other_types(self):
+        class Scale(enum.IntEnum):
+            TWICE = 2
+
+        job, x, y = saxpy(constants={"A": Scale.TWICE}, grid=(Scale.TWICE,))
+        job()
+        np.testing.assert_array_equal(y[:128], 2 * x[:128] + 1)
+
+    def test_a_device_that_cannot_serve(self):
+        job, x, y = saxpy(device="cpu")  # which runs no GLSL
+        job()
+        self.assertNotEqual(job.report.device, "cpu")
+        self.assertTrue(job.details()["notes"])
+        (root / "strict.toml").write_text('[device]\nfallback = "never"\n')
+        strict = kiln.open(root / "strict.toml", directory="")
+        with self.assertRaises(kiln.Error):
+            strict.run(root / "saxpy.comp", grid=16, buffers={"X": x, "Y": y}, constants={"A": 1}, device="cpu")
+
+    def test_progress_lines(self):
+        x, y = arrays()
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            rt.run(str(root / "saxpy.comp"), grid=16, buffers={"X": x, "Y": y}, constants={"A": 1}, repeat=2, progress=True)
+        self.assertEqual(said.getvalue(), "\r1 of 2 runs\x1b[K\r2 of 2 runs\x1b[K\n")
+
+    def test_ctrl_c_ends_tuning(self):
+        program = f"""
+import kiln, numpy as np, os, signal, threading, time
+rt = kiln.open(directory={str(root / 'cache')!r}, key_file={str(root / 'key')!r})
+text = ""\"#version 430 core
+layout(local_size_x = 64) in;
+layout(std430, binding = 0) buffer Y {{ float y[]; }};
+void main() {{ float s = y[gl_GlobalInvocationID.x]; for (int k = 0; k < 20000; ++k) s = sin(s + float(k)); y[gl_GlobalInvocationID.x] = s; }}
+""\"
+at = []
+def interrupt():
+    at.append(time.perf_counter())
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Timer(0.7, interrupt).start()
+try:
+    rt.tune("slow.comp", text=text, grid=256, buffers={{"Y": np.ones(16384, "float32")}}, tune={{"Q": range(20)}}, budget=60,
+            device="opengl:0")
+except KeyboardInterrupt:
+    print(time.perf_counter() - at[0] < 2)
+"""
+        self.assertEqual(run_python(program), "True\n")
 
     def test_errors_have_code_and_message(self):
         x, y = arrays()
@@ -365,6 +446,13 @@ class Layers(unittest.TestCase):
     def test_progress_of_runs(self):
         seen = []
         a = np.ones((2, 2), "float32")
+        rt.gemm(a, a, repeat=2, progress=lambda *at: seen.append(at), device="cpu")
+        rt.conv2d(np.ones((1, 1, 3, 3), "float32"), np.ones((1, 1, 1, 1), "float32"), repeat=2, device="cpu",
+                  progress=lambda *at: seen.append(at))
+        self.assertEqual(seen, [(1, 2), (2, 2)] * 2)
+        with self.assertRaisesRegex(TypeError, "progress: found 5"):
+            rt.gemm(a, a, progress=5)
+        seen.clear()
         net = rt.pipeline([{"op": "gemm", "m": 2, "n": 2, "k": 2, "input": "x", "weights": a, "output": "y"}], repeat=4,
                           device="cpu", progress=lambda *at: seen.append(at))
         net(a)
@@ -462,6 +550,15 @@ class Pipelines(unittest.TestCase):
         with self.assertRaisesRegex(kiln.Error, "unknown key"):
             rt.pipeline([self.gemm("one", "x", matrix(1, 0, 0, 1), "y", pda=1)])
 
+    def test_inputs_and_outputs_that_no_step_has_are_refused(self):
+        steps = [self.gemm("one", "x", matrix(1, 0, 0, 1), "y")]
+        for more, error, message in (({"inputs": ["z"]}, ValueError, "inputs: found 'z', expected tensors of its steps: x, y"),
+                                     ({"outputs": ["y", "z"]}, ValueError, "outputs: found 'z'"),
+                                     ({"inputs": "x"}, TypeError, "inputs: found 'x', expected a sequence of names"),
+                                     ({"outputs": "y"}, TypeError, "outputs: found 'y', expected a sequence of names")):
+            with self.assertRaisesRegex(error, message):
+                rt.pipeline(steps, **more)
+
     def test_names_that_are_no_identifiers(self):
         for name in ("x-1", "x.1"):
             net = rt.pipeline([self.gemm("one", name, matrix(1, 0, 0, 2), "y")], device="cpu")
@@ -523,6 +620,79 @@ class Pipelines(unittest.TestCase):
         failing[0] = False
         self.finished(net.start())  # a future that nobody keeps
         self.assertIsNone(net.start().exception(60))
+
+    def test_a_job_that_waits_for_itself_is_refused(self):
+        head = """
+import kiln, numpy as np, os, signal, threading, time
+rt, a, said = kiln.open(directory=""), np.ones((2, 2), "float32"), []
+steps = [{"op": "gemm", "m": 2, "n": 2, "k": 2, "input": "x", "weights": a, "output": "y"}]
+def attempt(call):
+    try:
+        call()
+        said.append("done")
+    except kiln.Error as error:
+        said.append(error.code)
+"""
+        first = "if done == 1: attempt(lambda: {})"
+        bodies = {
+            "run": first.format("net.run()"), "call": first.format("net(a)"), "bind": first.format("net.bind(a)"),
+            "start": first.format("net.start()"), "result": first.format("future[0].result()"),
+            "result with a timeout": first.format("future[0].result(60)"),
+            "another job": first.format("other(a)"),
+        }
+        for what, body in bodies.items():
+            with self.subTest(what):
+                said = run_python(f"""{head}
+future = []
+def other_progress(done, of): attempt(net.run)
+def progress(done, of):
+    while {what.startswith("result")} and not future: time.sleep(0.01)
+    {body}
+other = rt.pipeline(steps, device="cpu", progress=other_progress)
+net = rt.pipeline(steps, device="cpu", repeat=3, progress=progress)
+for _ in range(2):  # the second one runs on this thread
+    future.clear()
+    if {what.startswith("result")}:
+        future.append(net.bind(a).start())
+        future[0].result(60)
+    else:
+        net(a)
+print(said)
+""", timeout=60)
+                wanted = ["unavailable", "done"] if what == "another job" else ["unavailable"]
+                self.assertEqual(said, f"{wanted * 2}\n")
+        with self.subTest("signal handler"):
+            self.assertEqual(run_python(f"""{head}
+net = rt.pipeline(steps, device="cpu", repeat=1_000_000_000).bind(a)
+signal.signal(signal.SIGUSR1, lambda *_: attempt(net.run))
+threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+threading.Timer(0.6, os.kill, (os.getpid(), signal.SIGINT)).start()
+signal.signal(signal.SIGINT, signal.default_int_handler)
+try:
+    net.run()
+except KeyboardInterrupt:
+    print(said)
+""", timeout=60), "['unavailable']\n")
+
+    def test_ctrl_c_while_a_future_is_awaited_cancels_its_run(self):
+        self.assertEqual(run_python("""
+import kiln, numpy as np, os, random, signal, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)
+rt, a = kiln.open(directory=""), np.ones((2, 2), "float32")
+net = rt.pipeline([{"op": "gemm", "m": 2, "n": 2, "k": 2, "input": "x", "weights": a, "output": "y"}], device="cpu",
+                  repeat=1_000_000_000).bind(a)
+ended = 0
+for _ in range(40):
+    future = net.start()
+    threading.Timer(0.1 + 0.05 * random.random(), os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        future.result()
+    except KeyboardInterrupt:
+        ended += future.done()
+    future.cancel()
+    assert future.exception().code == "cancelled"
+print(ended)
+"""), "40\n")
 
     def test_a_future_keeps_the_outcome_of_its_run(self):
         net = self.progressing(lambda *_: time.sleep(0.001), repeat=100_000)
@@ -661,6 +831,27 @@ class Arrays(unittest.TestCase):
             self.assertEqual(array.ctypes.data % 64, 0)
             self.assertTrue((array == 0).all())
         self.assertTrue(kiln.empty(4).flags.writeable)
+        with self.assertRaisesRegex(TypeError, "dtype '>f4': expected the byte order of this machine"):
+            kiln.empty(3, ">f4")
+
+    def test_arrays_that_do_not_fit_are_named(self):
+        a, strided = matrix(1, 2, 3, 4), np.ones((2, 4), "float32")[:, ::2]
+        net = rt.pipeline([{"op": "gemm", "m": 2, "n": 2, "k": 2, "input": "x", "weights": a, "output": "y"}], device="cpu")
+        order = r"an array of shape \(2, 2\) with strides of \(16, 8\) bytes, expected one in C order"
+        cases = [(ValueError, order, strided), (TypeError, "elements of format '>f', expected .* byte order", a.astype(">f4")),
+                 (TypeError, "elements of format 'Zf', expected float16", a.astype("complex64")),
+                 (ValueError, "", np.zeros((2, 2), "M8[s]")), (TypeError, "list, expected an array", [[1.0]])]
+        for error, message, wrong in cases:
+            with self.assertRaisesRegex(error, "gemm: 'b': " + message):
+                rt.gemm(a, wrong)
+            with self.assertRaisesRegex(error, "conv2d: 'bias': " + message):
+                rt.conv2d(np.ones((1, 1, 3, 3), "float32"), np.ones((1, 1, 1, 1), "float32"), wrong)
+            with self.assertRaisesRegex(error, "pipeline 'pipeline': 'x': " + message):
+                net(wrong)
+            if not isinstance(wrong, list):
+                with self.assertRaisesRegex(error, "job 'saxpy': 'X': " + message):
+                    rt.kernel("saxpy.comp", text=SAXPY, grid=1, buffers={"X": wrong, "Y": arrays()[1]})
+        np.testing.assert_array_equal(net(a), a @ a)
 
     def test_dlpack_out(self):
         memory = kiln.Memory.empty((2, 3), "float32")
@@ -821,6 +1012,68 @@ class OwnCompiler(unittest.TestCase):
         again = kiln.open_cache(directory=root / "own", key_file=root / "key")
         data, tier = again.get({"source": "x"}, lambda: b"bytes", driver="1")
         self.assertEqual((data, tier), (b"bytes", "built"))
+
+    def test_arguments_that_differ_have_keys_that_differ(self):
+        build = kiln.cached(lambda value=None, **named: f"{describe(value)} {list(named)}".encode(), version="1", ignore="describe",
+                            cache=self.nested_cache)
+
+        def describe(value):
+            if isinstance(value, memoryview):
+                return value.format, value.shape, value.strides, value.tobytes(), value.readonly
+            if isinstance(value, enum.Enum):
+                return value.name
+            return type(value), hex(value) if type(value) is int else value, getattr(value, "_asdict", list)()
+
+        one, other = collections.namedtuple("Pair", "x y"), collections.namedtuple("Pair", "y x")
+        codes = [enum.IntEnum("Code", {name: 1}) for name in ("A", "B")]
+        memory, square = np.arange(4, dtype="float32"), np.arange(4, dtype="float32").reshape(2, 2)
+        values = [{"a": 1, "b": 2}, {"b": 2, "a": 1}, ({"a": 1, "b": 2},), [{"b": 2, "a": 1}],
+                  memoryview(memory), memoryview(memory.view("int32")), memoryview(square), memoryview(square.view("int32")),
+                  memoryview(np.asfortranarray(square.T).T), memoryview(square.T), memory.tobytes(), bytearray(memory.tobytes()),
+                  memoryview(memory.tobytes()), (1, 2), one(1, 2), other(1, 2), one(2, 1), codes[0].A, codes[1].B,
+                  1, np.int64(1), np.int32(1), np.uint8(1), True, 1.0, np.float64(1), "1", np.str_("1"), b"1", np.bytes_(b"1"),
+                  {1}, frozenset({1}), 2**100_000, -1, {1: [np.int64(1)]}, {1: [1]}]
+        tiers = []
+        for value in values:
+            self.assertEqual(build(value), f"{describe(value)} []".encode())
+            tiers.append(build.tier)
+        self.assertEqual(tiers.count("memory"), 1)  # the transposed view of a transposed array is as the first one
+        self.assertEqual((build(a=1, b=2), build(b=2, a=1)), (b"(<class 'NoneType'>, None, []) ['a', 'b']",
+                                                             b"(<class 'NoneType'>, None, []) ['b', 'a']"))
+        for value in values:
+            build(value)
+            self.assertEqual(build.tier, "memory")
+
+    def test_values_that_hide_something_cannot_be_part_of_a_key(self):
+        build = kiln.cached(lambda value: b"x", version="1", cache=self.nested_cache)
+
+        class Text(str):
+            pass
+
+        class Slotted(str):
+            __slots__ = ("more",)
+
+        for value in (Text("q"), Slotted("q"), collections.OrderedDict(), collections.defaultdict(list), np.float32(1), np.True_,
+                      np.ones(2), os.stat("/"), memoryview(np.array([None])), Path("x"), 1j, range(3)):
+            with self.assertRaisesRegex(TypeError, f"a value of type {type(value).__name__} cannot be part of a key"):
+                build(value)
+
+    def test_the_shared_cache_is_opened_again_in_a_forked_child(self):
+        program = f"""
+import os
+os.environ |= {{"HOME": {str(root)!r}, "XDG_CACHE_HOME": {str(root / 'forks')!r}, "XDG_STATE_HOME": {str(root / 'state')!r}}}
+import kiln, multiprocessing
+@kiln.cached(version="1")
+def build(source):
+    return source.encode()
+def work(source):
+    return build(source), build.tier
+build("0")
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    print(pool.map(work, "0123"))
+print(work("3"))
+"""
+        self.assertEqual(run_python(program), "[(b'0', 'disk'), (b'1', 'built'), (b'2', 'built'), (b'3', 'built')]\n(b'3', 'disk')\n")
 
     def test_the_exception_of_the_compiler_is_the_callers(self):
         cache = kiln.open_cache(directory="", key_file=root / "key")
@@ -997,7 +1250,16 @@ print(build.tier)
         self.assertEqual(build(2, 3, ä=4), "2(3,){'ä': 4}".encode())
         long = "x" * 200
         self.assertEqual(self.made(f"@kiln.cached(version='1', cache=cache)\ndef build({long}):\n    return {long}.encode()\n")[1], b"ab")
-        for wrong in (functools.partial(build, 1), self.setUp, Process, print):
+        async def coroutine():
+            return b"x"
+
+        async def asynchronous():
+            yield b"x"
+
+        def generator():
+            yield b"x"
+
+        for wrong in (functools.partial(build, 1), self.setUp, Process, print, coroutine, asynchronous, generator):
             with self.assertRaisesRegex(TypeError, "cached: found .*, expected a function"):
                 kiln.cached(wrong, version="1")
 
@@ -1055,20 +1317,82 @@ print(build.tier)
 
 
 class Process(unittest.TestCase):
-    def run_python(self, program):
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return done.stdout
+    def test_daemon_threads_that_open_and_close_at_the_end(self):
+        call = {
+            "a cache": "kiln.open_cache(directory=where)", "a runtime": "kiln.open(directory=where).close()",
+            "devices": "kiln.open(directory=where).devices()", "a failure": "attempt(lambda: kiln.open(config='/none'))",
+        }
+        for what, body in call.items():
+            program = f"""
+import kiln, threading
+where, begun = {str(root / 'ends')!r}, threading.Event()
+def attempt(call):
+    try:
+        call()
+    except kiln.Error:
+        pass
+def work():
+    while True:
+        {body}
+        begun.set()
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+begun.wait()
+"""
+            with self.subTest(what):
+                for _ in range(6):
+                    self.assertEqual(run_python(program), "")
+
+    def test_subinterpreters_are_refused(self):
+        program = """
+import _xxsubinterpreters as interpreters, kiln, numpy as np, sys, threading
+cache, error = kiln.open_cache(directory=""), kiln.Error
+other = interpreters.create()
+interpreters.run_string(other, '''
+try:
+    import kiln
+except ImportError as refused:
+    print(refused, flush=True)
+''')
+interpreters.destroy(other)
+thread = threading.Thread(target=lambda: print(cache.get({"a": 1}, lambda: b"x", driver="1")))
+thread.start()
+thread.join()
+a = np.ones((2, 2), "float32")
+kiln.open(directory="").gemm(a, a, device="cpu", repeat=2, progress=lambda *at: print(at))
+try:
+    kiln.open("/none")
+except error as found:
+    print(found.code)
+del sys.modules["kiln._kiln"]
+import importlib
+print(importlib.import_module("kiln._kiln").Memory is kiln.Memory)
+"""
+        wanted = ["kiln: imported in a subinterpreter, expected the main interpreter of the process", "(b'x', 'built')", "(1, 2)", "(2, 2)",
+                  "invalid_argument", "True"]
+        self.assertEqual(run_python(program).splitlines(), wanted)
+
+    def test_paths_of_any_bytes(self):
+        for path in (os.fsdecode(os.fsencode(root) + b"/\xff\xfe"), os.fsencode(root) + b"/\xfe\xff", root / "s p \u00fc"):
+            cache = kiln.open_cache(directory=path)
+            cache.get({"source": "x"}, lambda: b"x", driver="1")
+            del cache
+            self.assertTrue(os.path.isdir(path))
+            self.assertEqual(kiln.open_cache(directory=path).get({"source": "x"}, lambda: b"y", driver="1"), (b"x", "disk"))
+        with self.assertRaisesRegex(ValueError, "NUL"):
+            kiln.open(directory="/tmp/a\0b")
+        with self.assertRaises(TypeError):
+            kiln.open(directory=5)
 
     def test_import_opens_no_driver_and_no_numpy(self):
-        said = json.loads(self.run_python("import kiln, json, sys\nmaps = open('/proc/self/maps').read()\n"
+        said = json.loads(run_python("import kiln, json, sys\nmaps = open('/proc/self/maps').read()\n"
                                           "print(json.dumps(['numpy' in sys.modules, 'typing' in sys.modules] + [name in maps for name in "
                                           "('libEGL', 'libdnnl', 'libvulkan', 'libLLVM')]))"))
         self.assertEqual(said, [False] * 6)
 
     def test_opening_changes_no_variable(self):
         where = f"directory={str(root / 'cache')!r}, key_file={str(root / 'key')!r}"
-        said = self.run_python(f"import kiln, os\nread = lambda: open('/proc/self/environ').read(), dict(os.environ)\nbefore = read()\n"
+        said = run_python(f"import kiln, os\nread = lambda: open('/proc/self/environ').read(), dict(os.environ)\nbefore = read()\n"
                                f"rt = kiln.open({where})\nimport ctypes\nlibc = ctypes.CDLL(None)\n"
                                "libc.getenv.restype = ctypes.c_char_p\nprint(libc.getenv(b'MESA_SHADER_CACHE_DIR'))".replace(
                                    "lambda: open('/proc/self/environ').read(), dict(os.environ)", "lambda: dict(os.environ)"))
@@ -1090,7 +1414,7 @@ time.sleep(0.1)
 print("end")
 """
         for _ in range(3):
-            self.assertEqual(self.run_python(program), "end\n")
+            self.assertEqual(run_python(program), "end\n")
 
     def test_ctrl_c_ends_a_wait_for_another_build(self):
         thread = "threading.Thread(target=lambda: cache.get({'source': 'x'}, build, driver='1'), daemon=True).start()"
@@ -1117,7 +1441,7 @@ except KeyboardInterrupt:
     print(time.perf_counter() - begun < 1.5)
 """
             with self.subTest(other):
-                self.assertEqual(self.run_python(program), "True\n")
+                self.assertEqual(run_python(program), "True\n")
 
     def test_log_lines_reach_the_callable(self):
         lines = []
