@@ -2,6 +2,12 @@
 
 #include <kiln/process_limits.hpp>
 
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <string>
+
 namespace kiln::opengl {
 namespace {
 
@@ -29,6 +35,18 @@ DeviceInfo listed(std::string id, const EglDevice& device) {
   if (info.kind != DeviceKind::software) info.physical_id = drm_physical_id(device.node);
   info.usable = true;
   return info;
+}
+
+// EGL has one display for a device in a process. In a child of fork() it is there, without the driver's threads: a call
+// would wait for them for ever.
+Status check_fork() {
+  static std::atomic<pid_t> started_in{0};
+  pid_t first = 0;
+  const pid_t self = getpid();
+  if (started_in.compare_exchange_strong(first, self) || first == self) return {};
+  return unavailable("process " + std::to_string(first) +
+                     " used OpenGL before it forked this one, which has none of its threads. Use OpenGL after fork() "
+                     "only, or start the process with exec()");
 }
 
 }  // namespace
@@ -80,6 +98,7 @@ Result<std::unique_ptr<Device>> GlDriver::open(std::string_view id) noexcept try
       Status status = check_threads_left(threads_of_host_driver());
       if (!status.ok()) return status.within(entry.info.id);
     }
+    if (Status status = check_fork(); !status.ok()) return status.within(entry.info.id);
     auto device = GlDevice::open(api_, entry.device, entry.info.id, settings_, context_);
     if (!device) return unavailable(entry.info.id + ": " + device.error().message);
     entry.info = (*device)->info();

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <sstream>
 
+#include "core/cache/in_child.hpp"
 #include "opengl/support/kernels.hpp"
 #include "opengl/support/simulated_node.hpp"
 #include "opengl/support/wrapping_egl.hpp"
@@ -42,6 +43,22 @@ class NodeFile {
 };
 
 }  // namespace
+
+TEST_CASE("opengl: a process that was forked from one that used OpenGL is told, and does not wait",
+          "[opengl][driver]") {
+  OpenGl gl;
+  if (!gl.usable()) return;
+  const std::string id = gl.device().info().id;
+  const test::ChildEnd end = test::in_child([&] {
+    OpenGl of_child;
+    const auto device = of_child.plugin().driver().open(id);
+    return device ? std::string("it opened the device") : device.error().text();
+  });
+  INFO(end.said);
+  CHECK(end.signal == 0);
+  CHECK(end.said.find("unavailable: " + id) == 0);
+  CHECK(end.said.find("used OpenGL before it forked this one") != std::string::npos);
+}
 
 TEST_CASE("opengl: an opened device has a name, limits and identity, and enumerating tells them from then on",
           "[opengl][driver]") {
