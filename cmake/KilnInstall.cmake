@@ -19,6 +19,6 @@ install(DIRECTORY configs/ DESTINATION share/kiln/configs)
 install(FILES README.md CHANGELOG.md DESTINATION share/doc/kiln)
 install(DIRECTORY docs DESTINATION share/doc/kiln)
 install(DIRECTORY examples/embedding examples/adopted_context examples/plugin_template examples/c_egl
-  examples/c_opencl examples/c_opengl examples/c_vulkan examples/python DESTINATION share/doc/kiln/examples)
+  examples/c_opencl examples/c_opengl examples/c_vulkan examples/other_languages examples/python DESTINATION share/doc/kiln/examples)
 install(FILES benchmarks/baseline.json DESTINATION share/doc/kiln/benchmarks)
 install(CODE [[file(CREATE_LINK ../../kiln/configs "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/share/doc/kiln/configs" SYMBOLIC)]])

@@ -289,7 +289,7 @@ void main() { uint i = gl_GlobalInvocationID.x; if (i < o.length()) o[i] = p[i].
       const Finished ran = run(file);
       INFO(file << ": " << ran.err << ran.out);
       REQUIRE(ran.status == 0);
-      const std::string used = ran.json()["jobs"][0]["device"];
+      const std::string used = ran.json()["jobs"][0]["device"]["id"];
       if (used != device) WARN("skipped: no " + device);
       const auto o = jobs.tensor("o.npy");
       CHECK(o->as<float>()[6] == 48 + 51 + 54);
