@@ -25,7 +25,7 @@ Status check_request(const char* function, kiln_cache* cache, const kiln_key* ke
   if (key == nullptr) return null_argument(function, "key");
   if (!cache->process.is_this()) return cache->process.check(function, "cache");
   if (key->cache == cache->id) {
-    cache->requested(*key->device);
+    if (!key->device->was_requested()) cache->requested(*key->device);
     return {};
   }
   return invalid_argument(std::string(function) + ": the key of program '" + key->key.label +
