@@ -117,7 +117,7 @@ static inline KILN_MUST_USE kiln_status* kiln_opengl_open(kiln_opengl_find find,
   return NULL;
 }
 
-/* Whether the context has an extension of that name, whoever it is of: "compute_shader". */
+/* Whether the context has an extension with this name behind its vendor prefix. "compute_shader": GL_ARB_compute_shader. */
 static inline int kiln_opengl_has_extension(const kiln_opengl* gl, const char* name) {
   GLint count = 0, at;
   const size_t length = strlen(name);

@@ -8,7 +8,8 @@
 
 namespace kiln::vulkan {
 
-// Uniforms outside blocks, and members of structs and blocks. Members are told apart by their own names alone.
+// The names of bools: of uniforms outside blocks, and of members of structs and blocks. A member has its own name only,
+// without that of its struct: members of one name in two structs are not distinguished.
 struct BoolNames {
   std::vector<std::string_view> uniforms, members;
   std::vector<std::string_view> others;  // words of the declarations of other uniforms

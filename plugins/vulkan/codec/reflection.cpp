@@ -1,8 +1,8 @@
 #include "codec/reflection.hpp"
 
 #include "codec/bool_names.hpp"
-
 #include "codec/glsl_compiler.hpp"
+#include "codec/spirv_types.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -13,7 +13,6 @@ namespace {
 
 using Instruction = SpirvModule::Instruction;
 
-constexpr int deepest_type = 64;
 constexpr std::uint32_t most_elements = 4096;  // resources of one array of structs, blocks or images
 
 // In the order of spv::ImageFormat.
@@ -29,50 +28,11 @@ constexpr ImageFormat image_formats_of_spirv[] = {
     ImageFormat::rgba8ui,        ImageFormat::r32ui,       ImageFormat::rgb10_a2ui, ImageFormat::rg32ui,
     ImageFormat::rg16ui,         ImageFormat::rg8ui,       ImageFormat::r16ui,      ImageFormat::r8ui};
 
-// A scalar, vector or matrix.
-struct Numeric {
-  ElementType element = ElementType::unknown;
-  std::uint32_t bytes = 0;              // of a component
-  std::uint32_t columns = 1, rows = 1;  // of a vector 1 and its components
-
-  std::uint64_t components() const noexcept { return std::uint64_t{columns} * rows; }
-};
-
-// int, uint and bool may stand for each other: their bits lie alike.
-ElementType common(ElementType a, ElementType b) noexcept {
-  const auto alike = [a, b](ElementType x, ElementType y) { return (a == x || a == y) && (b == x || b == y); };
-  const bool same = a == b || alike(ElementType::i32, ElementType::u32) || alike(ElementType::i64, ElementType::u64) ||
-                    alike(ElementType::i16, ElementType::u16) || alike(ElementType::i8, ElementType::u8);
-  return same ? a : ElementType::unknown;
-}
-
-std::string type_name(const Numeric& type, std::uint32_t length) {
-  constexpr std::string_view scalars[] = {"",     "bool",    "int8_t",   "uint8_t",   "int16_t", "uint16_t", "int",
-                                          "uint", "int64_t", "uint64_t", "float16_t", "float",   "double"};
-  constexpr std::string_view prefixes[] = {"", "b", "i8", "u8", "i16", "u16", "i", "u", "i64", "u64", "f16", "", "d"};
-  const auto at = static_cast<std::size_t>(type.element);
-  std::string name(scalars[at]);
-  if (type.columns > 1) {
-    name = std::string(prefixes[at]) + "mat" + std::to_string(type.columns);
-    if (type.rows != type.columns) name += "x" + std::to_string(type.rows);
-  } else if (type.rows > 1) {
-    name = std::string(prefixes[at]) + "vec" + std::to_string(type.rows);
-  }
-  return length == 0 ? name : name + "[" + std::to_string(length) + "]";
-}
-
 std::string indexed(std::string name, std::uint32_t i) { return std::move(name) + "[" + std::to_string(i) + "]"; }
-
-// What the members of a storage block tell of it.
-struct BlockFacts {
-  std::uint64_t end = 0;  // of the last component, an array of unknown length counted with one element
-  bool any = false;
-  ElementType element = ElementType::unknown;
-};
 
 class Reflector {
  public:
-  explicit Reflector(const SpirvModule& module) : module_(module) {}
+  explicit Reflector(const SpirvModule& module) : module_(module), types_(module) {}
 
   Result<Reflection> reflect() {
     for (const SpirvVariable& variable : module_.variables()) {
@@ -141,75 +101,6 @@ class Reflector {
     }
   }
 
-  std::optional<Numeric> numeric(std::uint32_t type) const {
-    const Instruction declared = definition(type);
-    Numeric found;
-    switch (op(declared)) {
-      case spv::OpTypeInt: {
-        const bool is_signed = operand(declared, 3) != 0;
-        const std::uint32_t bits = operand(declared, 2);
-        found.bytes = bits / 8;
-        found.element = bits == 8    ? (is_signed ? ElementType::i8 : ElementType::u8)
-                        : bits == 16 ? (is_signed ? ElementType::i16 : ElementType::u16)
-                        : bits == 32 ? (is_signed ? ElementType::i32 : ElementType::u32)
-                                     : (is_signed ? ElementType::i64 : ElementType::u64);
-        return found;
-      }
-      case spv::OpTypeFloat: {
-        const std::uint32_t bits = operand(declared, 2);
-        found.bytes = bits / 8;
-        found.element = bits == 16 ? ElementType::f16 : bits == 32 ? ElementType::f32 : ElementType::f64;
-        return found;
-      }
-      case spv::OpTypeVector: {
-        auto component = numeric(operand(declared, 2));
-        if (component) component->rows = operand(declared, 3);
-        return component;
-      }
-      case spv::OpTypeMatrix: {
-        auto column = numeric(operand(declared, 2));
-        if (column) column->columns = operand(declared, 3);
-        return column;
-      }
-      default:
-        return std::nullopt;
-    }
-  }
-
-  // Where a type at `offset` ends; its arrays of unknown length are counted with one element.
-  std::uint64_t end_of(std::uint32_t type, std::uint64_t offset, const UniformPlace& matrix, BlockFacts& facts,
-                       int depth) const {
-    const Instruction declared = definition(type);
-    if (depth > deepest_type) return offset;
-    if (const auto leaf = numeric(type)) {
-      facts.element = facts.any ? common(facts.element, leaf->element) : leaf->element;
-      facts.any = true;
-      const std::uint64_t vectors = matrix.row_major ? leaf->rows : leaf->columns;
-      const std::uint64_t vector = leaf->components() / vectors * leaf->bytes;
-      return offset + (leaf->columns > 1 ? (vectors - 1) * matrix.matrix_stride : 0) + vector;
-    }
-    if (op(declared) == spv::OpTypeArray || op(declared) == spv::OpTypeRuntimeArray) {
-      const std::uint32_t count =
-          op(declared) == spv::OpTypeArray ? module_.constant(operand(declared, 3)).value_or(1) : 1;
-      const std::uint64_t stride = module_.decoration(type, spv::DecorationArrayStride).value_or(0);
-      return end_of(operand(declared, 2), offset + (std::max(count, 1U) - 1) * stride, matrix, facts, depth + 1);
-    }
-    std::uint64_t end = offset;
-    for (std::uint32_t i = 0; op(declared) == spv::OpTypeStruct && i + 2 < declared.size(); ++i) {
-      const UniformPlace place = place_of(type, i);
-      end = std::max(end, end_of(declared[i + 2], offset + place.offset, place, facts, depth + 1));
-    }
-    return end;
-  }
-
-  UniformPlace place_of(std::uint32_t type, std::uint32_t member) const {
-    UniformPlace place;
-    place.offset = module_.decoration(type, member, spv::DecorationOffset).value_or(0);
-    place.matrix_stride = module_.decoration(type, member, spv::DecorationMatrixStride).value_or(0);
-    place.row_major = module_.decoration(type, member, spv::DecorationRowMajor).has_value();
-    return place;
-  }
-
   Access access_of(const SpirvVariable& variable) const {
     bool written = !module_.decoration(variable.id, spv::DecorationNonWritable);
     bool read = !module_.decoration(variable.id, spv::DecorationNonReadable);
@@ -246,8 +137,8 @@ class Reflector {
 
   void describe_storage(std::uint32_t type, ProgramResource& resource) const {
     const Instruction block = definition(type);
-    BlockFacts facts;
-    resource.bytes = end_of(type, 0, {}, facts, 0);
+    const BlockFacts facts = types_.facts_of(type);
+    resource.bytes = facts.end;
     resource.element = facts.element;
     const std::size_t members = block.size() < 2 ? 0 : block.size() - 2;
     for (std::uint32_t i = 0; i < members; ++i) {
@@ -256,32 +147,13 @@ class Reflector {
       const bool whole = members == 1 && op(definition(member)) == spv::OpTypeArray;
       if (!open && !whole) continue;
       resource.open_ended = open;
-      resource.array_offset = place_of(type, i).offset;
+      resource.array_offset = types_.place_of(type, i).offset;
       resource.array_stride = module_.decoration(member, spv::DecorationArrayStride).value_or(0);
       if (members != 1) continue;
       const std::uint32_t element = operand(definition(member), 2);
-      resource.element_bytes = bytes_without_padding(element, 0);
+      resource.element_bytes = types_.bytes_without_padding(element);
       resource.struct_elements = op(definition(element)) == spv::OpTypeStruct;
     }
-  }
-
-  // 0: of no known size.
-  std::uint64_t bytes_without_padding(std::uint32_t type, int depth) const {
-    if (const auto facts = numeric(type)) return std::uint64_t{facts->components()} * facts->bytes;
-    const Instruction declared = definition(type);
-    if (depth > deepest_type) return 0;
-    if (op(declared) == spv::OpTypeArray) {
-      const std::uint64_t count = module_.constant(operand(declared, 3)).value_or(0);
-      return count * bytes_without_padding(operand(declared, 2), depth + 1);
-    }
-    if (op(declared) != spv::OpTypeStruct) return 0;
-    std::uint64_t bytes = 0;
-    for (std::uint32_t i = 0; i + 2 < declared.size(); ++i) {
-      const std::uint64_t member = bytes_without_padding(declared[i + 2], depth + 1);
-      if (member == 0) return 0;
-      bytes += member;
-    }
-    return bytes;
   }
 
   Status add_counters(const SpirvVariable& variable, const std::string& name) {
@@ -299,7 +171,7 @@ class Reflector {
       counter.name = module_.member_name(variable.type, i);
       counter.type = count == 1 ? "atomic_uint" : indexed("atomic_uint", count);
       counter.element = ElementType::u32;
-      counter.bytes = std::uint64_t{place_of(variable.type, i).offset} + std::uint64_t{count} * 4;
+      counter.bytes = std::uint64_t{types_.place_of(variable.type, i).offset} + std::uint64_t{count} * 4;
       counter.number = number;
       counter.handle = static_cast<std::int64_t>(std::uint64_t{at} << 32);
     }
@@ -308,8 +180,7 @@ class Reflector {
 
   Status add_push_constants(const SpirvVariable& variable) {
     if (!variable.used) return add_members(variable, {}, 0);
-    BlockFacts facts;
-    out_.push_constant_bytes = static_cast<std::uint32_t>((end_of(variable.type, 0, {}, facts, 0) + 3) / 4 * 4);
+    out_.push_constant_bytes = static_cast<std::uint32_t>((types_.facts_of(variable.type).end + 3) / 4 * 4);
     out_.blocks.push_back({out_.push_constant_bytes, std::nullopt, 0});
     return add_members(variable, {}, static_cast<std::uint32_t>(out_.blocks.size() - 1));
   }
@@ -317,9 +188,8 @@ class Reflector {
   Status add_uniforms(const SpirvVariable& variable) {
     const std::string name = name_of(variable);
     const bool plain = name == uniform_block_name;
-    BlockFacts facts;
     // A driver may read the padding behind the last member.
-    const auto bytes = static_cast<std::uint32_t>((end_of(variable.type, 0, {}, facts, 0) + 15) / 16 * 16);
+    const auto bytes = static_cast<std::uint32_t>((types_.facts_of(variable.type).end + 15) / 16 * 16);
     if (!variable.used) {
       if (plain) return add_members(variable, {}, 0);
       for (std::uint32_t i = 0; i < variable.count; ++i) {
@@ -358,7 +228,7 @@ class Reflector {
       member.block = block;
       member.block_name = block_name;
       member.used = variable.used && (variable.whole || variable.members.contains(i));
-      member.place = place_of(variable.type, i);
+      member.place = types_.place_of(variable.type, i);
       const std::string name = (block_name.empty() ? "" : block_name + ".") + module_.member_name(variable.type, i);
       if (Status status = add_member(type[i + 2], name, member, 0); !status.ok()) return status;
     }
@@ -374,15 +244,15 @@ class Reflector {
   };
 
   Status add_member(std::uint32_t type, const std::string& name, const Member& member, int depth) {
-    if (depth > deepest_type) return unsupported("uniform " + name + ": its type is nested too deeply");
+    if (depth > SpirvTypes::deepest) return unsupported("uniform " + name + ": its type is nested too deeply");
     const Instruction declared = definition(type);
-    if (const auto leaf = numeric(type)) return add_leaf(*leaf, 0, name, member);
+    if (const auto leaf = types_.numeric(type)) return add_leaf(*leaf, 0, name, member);
     if (op(declared) == spv::OpTypeArray) {
       const std::uint32_t count = module_.constant(operand(declared, 3)).value_or(0);
       const std::uint32_t stride = module_.decoration(type, spv::DecorationArrayStride).value_or(0);
       Member element = member;
       element.lengths.push_back(count);
-      if (const auto leaf = numeric(operand(declared, 2))) {
+      if (const auto leaf = types_.numeric(operand(declared, 2))) {
         element.place.count = count;
         element.place.array_stride = stride;
         return add_leaf(*leaf, count, name, element);
@@ -403,7 +273,7 @@ class Reflector {
     for (std::uint32_t i = 0; i + 2 < declared.size(); ++i) {
       Member inner = member;
       inner.lengths.clear();
-      inner.place = place_of(type, i);
+      inner.place = types_.place_of(type, i);
       inner.place.offset += member.place.offset;
       Status status = add_member(declared[i + 2], name + "." + module_.member_name(type, i), inner, depth + 1);
       if (!status.ok()) return status;
@@ -459,7 +329,7 @@ class Reflector {
       resource.unusable =
           "a job cannot provide textures and samplers apart. Declare a combined sampler, such as sampler2D";
     }
-    const auto element = numeric(operand(image, 2));
+    const auto element = types_.numeric(operand(image, 2));
     resource.element = element ? element->element : ElementType::unknown;
     const std::string prefix = resource.element == ElementType::i32   ? "i"
                                : resource.element == ElementType::u32 ? "u"
@@ -502,6 +372,7 @@ class Reflector {
   }
 
   const SpirvModule& module_;
+  const SpirvTypes types_;
   Reflection out_;
   std::vector<std::uint32_t> sets_;  // by slot
 };

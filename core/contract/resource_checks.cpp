@@ -1,0 +1,256 @@
+#include "contract/resource_checks.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <limits>
+#include <string_view>
+
+namespace kiln {
+namespace {
+
+using Uniform = UserKernelSpec::Uniform;
+
+std::uint64_t size_of(ElementType element) noexcept {
+  switch (element) {
+    case ElementType::i8:
+    case ElementType::u8:
+      return 1;
+    case ElementType::i16:
+    case ElementType::u16:
+    case ElementType::f16:
+      return 2;
+    case ElementType::boolean:
+    case ElementType::i32:
+    case ElementType::u32:
+    case ElementType::f32:
+      return 4;
+    case ElementType::i64:
+    case ElementType::u64:
+    case ElementType::f64:
+      return 8;
+    case ElementType::unknown:
+      break;
+  }
+  return 0;
+}
+
+bool is_integer(ElementType element) noexcept { return element >= ElementType::boolean && element <= ElementType::u64; }
+
+std::string_view word_of(ElementType element) noexcept {
+  constexpr std::string_view words[] = {"several types",   "boolean",         "8-bit integers",  "8-bit integers",
+                                        "16-bit integers", "16-bit integers", "32-bit integers", "32-bit integers",
+                                        "64-bit integers", "64-bit integers", "float16",         "float32",
+                                        "float64"};
+  const auto at = static_cast<std::size_t>(element);
+  return words[at < std::size(words) ? at : 0];
+}
+
+// Whether elements of a file can be the program's. Bytes (u8) can be anything; signed and unsigned share their bits;
+// integers of 64 bits may come as pairs of 32; a pair of float16 is packed in 32 bits (packHalf2x16).
+bool fits(DType given, ElementType declared) noexcept {
+  if (given == DType::invalid || given == DType::u8 || declared == ElementType::unknown) return true;
+  if (given == DType::f16) return declared == ElementType::f16 || declared == ElementType::u32;
+  if (given == DType::f32) return declared == ElementType::f32;
+  if (given == DType::f64) return declared == ElementType::f64;
+  const std::uint64_t bytes = size_of(given);
+  return is_integer(declared) && (size_of(declared) == bytes || (bytes == 4 && size_of(declared) == 8));
+}
+
+// The type that a file would have to be converted to; empty: none that it could be.
+std::string_view numpy_name(ElementType element) noexcept {
+  constexpr std::string_view names[] = {"",       "uint32", "int8",   "uint8",   "int16",   "uint16", "int32",
+                                        "uint32", "int64",  "uint64", "float16", "float32", "float64"};
+  const auto at = static_cast<std::size_t>(element);
+  return names[at < std::size(names) ? at : 0];
+}
+
+Status wrong_type(const ProgramResource& resource, const UserKernelSpec::Binding& given, std::string_view verb) {
+  const std::string_view wanted = numpy_name(resource.element);
+  std::string text = std::string(verb) + " " + std::string(word_of(resource.element)) + ", and the job provides " +
+                     std::string(numpy_name(given.dtype));
+  if (!wanted.empty()) text += ". Add dtype = \"" + std::string(wanted) + "\"";
+  if (!wanted.empty() && given.access != Access::write) text += ", which converts a file if nothing is lost";
+  return invalid_argument(std::move(text));
+}
+
+}  // namespace
+
+std::string described(const ProgramResource& resource) {
+  std::string text(to_string(resource.kind));
+  if (!resource.type.empty()) text += " " + resource.type;
+  text += " " + resource.name;
+  if (!resource.number) return text;
+  const bool argument = resource.kind >= ResourceKind::buffer_argument;
+  return text + (argument ? " (argument " : " (binding ") + std::to_string(*resource.number) + ")";
+}
+
+std::string described(const UserKernelSpec::Binding& binding, std::size_t position) {
+  if (binding.kind == BindingKind::image) return "images." + binding.name;
+  if (binding.kind == BindingKind::sampler) return "samplers." + binding.name;
+  std::string text = "bindings[" + std::to_string(position) + "]";
+  if (!binding.name.empty()) text += " (name = \"" + binding.name + "\")";
+  if (binding.number) text += " (binding = " + std::to_string(*binding.number) + ")";
+  return text;
+}
+
+std::string_view given_as(const UserKernelSpec::Binding& binding) noexcept {
+  if (binding.kind == BindingKind::value) return "a number";
+  if (binding.kind == BindingKind::local) return "local memory";
+  if (binding.kind == BindingKind::image) return "an image";
+  if (binding.kind == BindingKind::sampler) return "a sampler";
+  if (binding.access == Access::read) return "an input";
+  return binding.access == Access::write ? "an output" : "an inout";
+}
+
+std::string list_of(std::span<const ProgramResource> resources, ResourceKind kind) {
+  std::string text;
+  for (const ProgramResource& resource : resources) {
+    if (resource.kind == kind) text += (text.empty() ? "" : ", ") + described(resource);
+  }
+  return text.empty() ? "none" : text;
+}
+
+std::string bytes_text(std::uint64_t bytes) { return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes"); }
+
+Status check_access(const ProgramResource& resource, const UserKernelSpec::Binding& given, bool all_read_only) {
+  if (all_read_only && given.access != Access::read) {
+    return invalid_argument("is read only in the program, and the job provides it as " + std::string(given_as(given)) +
+                            ", which the kernel would have to write. Provide it as an input");
+  }
+  if (resource.access == Access::write && given.access == Access::read) {
+    return invalid_argument(
+        "is write only in the program, and the job provides it as an input, whose new content would be lost. Provide "
+        "it as an output or inout");
+  }
+  return {};
+}
+
+namespace {
+
+Status check_size(const ProgramResource& resource, const UserKernelSpec::Binding& given) {
+  if (given.bytes < resource.bytes) {
+    return invalid_argument("takes at least " + bytes_text(resource.bytes) + ", and the job provides " +
+                            bytes_text(given.bytes));
+  }
+  const std::uint64_t stride = resource.array_stride;
+  if (stride == 0) return {};
+  if (resource.open_ended && (given.bytes - resource.array_offset) % stride != 0) {
+    return invalid_argument("holds an array whose elements take " + bytes_text(stride) + " each from byte " +
+                            std::to_string(resource.array_offset) + " on, and the job provides " +
+                            bytes_text(given.bytes) + ", which ends within an element");
+  }
+  const std::uint64_t used = resource.element_bytes;
+  const std::uint64_t element = kiln::size_of(given.dtype);
+  if (used == 0 || used == stride || element == 0) return {};
+  if (resource.struct_elements && given.shape.size() < 2) return {};
+  // Elements with padding: one of the tensor's rows, or of its blocks of rows, must be as long as one of them. A row
+  // may also hold several whole structs.
+  std::uint64_t row = element, within = element;
+  for (auto extent = given.shape.rbegin(); extent != given.shape.rend() && row < stride; ++extent) {
+    within = row;
+    row *= static_cast<std::uint64_t>(*extent);
+  }
+  if (row == stride) return {};
+  if (resource.struct_elements && row % stride == 0 && stride % within == 0) return {};
+  return invalid_argument("holds an array whose elements lie " + bytes_text(stride) + " apart and use " +
+                          std::to_string(used) + " of them, and the job provides " + to_string(given.shape) + " of " +
+                          std::string(numpy_name(given.dtype)) + ". Pad the last dimension to " +
+                          std::to_string(stride / element) + " elements, or declare an array without padding");
+}
+
+}  // namespace
+
+Status check_buffer(const ProgramResource& resource, const UserKernelSpec::Binding& given, bool all_read_only) {
+  if (Status status = check_access(resource, given, all_read_only); !status.ok()) return status;
+  if (!fits(given.dtype, resource.element)) return wrong_type(resource, given, "holds");
+  return check_size(resource, given);
+}
+
+Status check_value(const ProgramResource& resource, const UserKernelSpec::Binding& given) {
+  const bool as_file = given.kind == BindingKind::buffer && given.access == Access::read;
+  if (given.kind != BindingKind::value && !as_file) {
+    return invalid_argument("is passed by value, and the job provides " + std::string(given_as(given)) +
+                            ". Provide { float = … }, { int = … } or an input file with its bytes");
+  }
+  if (given.bytes != resource.bytes) {
+    return invalid_argument("takes " + bytes_text(resource.bytes) + ", and the job provides " +
+                            bytes_text(given.bytes));
+  }
+  if (!fits(given.dtype, resource.element)) return wrong_type(resource, given, "is of");
+  return {};
+}
+
+ElementName element_name(std::string_view name) {
+  ElementName element;
+  const std::size_t dot = name.rfind('.');
+  element.size = std::min(name.find('[', dot == std::string_view::npos ? 0 : dot), name.size());
+  for (std::size_t at = element.size; at < name.size(); at = name.find('[', at + 1)) {
+    std::uint32_t index = 0;
+    std::from_chars(name.data() + at + 1, name.data() + name.size(), index);
+    element.indices.push_back(index);
+  }
+  return element;
+}
+
+namespace {
+
+std::string shape_text(const std::vector<Extent>& shape) {
+  if (shape.empty()) return "one value";
+  std::string text;
+  for (const Extent& extent : shape) {
+    text += (text.empty() ? "" : " x ") + std::to_string(extent.least);
+    if (extent.most == std::numeric_limits<std::uint32_t>::max())
+      text += " or more";
+    else if (extent.most != extent.least)
+      text += " to " + std::to_string(extent.most);
+  }
+  return text + " values";
+}
+
+}  // namespace
+
+std::vector<Extent> extents_of(const ProgramResource& uniform, std::span<const std::uint32_t> indices,
+                               std::size_t outer) {
+  constexpr std::uint32_t any = std::numeric_limits<std::uint32_t>::max();
+  std::vector<Extent> extents;
+  const std::vector<std::uint32_t>& declared = uniform.lengths;
+  for (std::size_t i = indices.size() - outer; i < indices.size(); ++i) {
+    const std::uint32_t length = i < declared.size() ? declared[i] : 0;
+    extents.push_back(length == 0 ? Extent{indices[i] + 1, any} : Extent{length, length});
+  }
+  for (const std::uint32_t length : uniform.shape) extents.push_back({length, length});
+  if (declared.size() == indices.size() + 1 && !uniform.shape.empty()) {
+    const std::uint32_t length = declared.back();
+    extents[outer].most = length == 0 ? any : std::max(length, extents[outer].least);
+  }
+  return extents;
+}
+
+Status check_uniform(const ProgramResource& resource, const Uniform& given, const std::vector<Extent>& extents) {
+  constexpr std::string_view words[] = {"nothing", "booleans", "integers", "floating-point numbers"};
+  const bool boolean = resource.element == ElementType::boolean;
+  const bool real = resource.element == ElementType::f32 || resource.element == ElementType::f64;
+  const bool type_fits = given.type == Uniform::Type::boolean   ? boolean
+                         : given.type == Uniform::Type::integer ? !boolean
+                                                                : real;
+  if (!type_fits) {
+    return invalid_argument("the job provides " + std::string(words[static_cast<std::size_t>(given.type)]) +
+                            " (expected " +
+                            (boolean ? "true or false"
+                             : real  ? "numbers"
+                                     : "integers") +
+                            ")");
+  }
+  bool fit = given.shape.size() == extents.size();
+  for (std::size_t i = 0; fit && i < extents.size(); ++i) {
+    fit = given.shape[i] >= extents[i].least && given.shape[i] <= extents[i].most;
+  }
+  if (fit) return {};
+  std::vector<Extent> found;
+  for (const std::uint32_t length : given.shape) found.push_back({length, length});
+  return invalid_argument("the job provides " + shape_text(found) + " (expected " + shape_text(extents) +
+                          (resource.matrix ? ", a matrix row by row" : "") + ")");
+}
+
+}  // namespace kiln

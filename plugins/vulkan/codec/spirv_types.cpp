@@ -1,0 +1,131 @@
+#include "codec/spirv_types.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+namespace kiln::vulkan {
+namespace {
+
+using Instruction = SpirvModule::Instruction;
+
+std::uint32_t operand(Instruction instruction, std::size_t i) { return SpirvModule::operand(instruction, i); }
+spv::Op op(Instruction instruction) { return SpirvModule::op(instruction); }
+
+// int, uint and bool may stand for each other: their bits lie alike.
+ElementType common(ElementType a, ElementType b) noexcept {
+  const auto alike = [a, b](ElementType x, ElementType y) { return (a == x || a == y) && (b == x || b == y); };
+  const bool same = a == b || alike(ElementType::i32, ElementType::u32) || alike(ElementType::i64, ElementType::u64) ||
+                    alike(ElementType::i16, ElementType::u16) || alike(ElementType::i8, ElementType::u8);
+  return same ? a : ElementType::unknown;
+}
+
+}  // namespace
+
+std::string type_name(const Numeric& type, std::uint32_t length) {
+  constexpr std::string_view scalars[] = {"",     "bool",    "int8_t",   "uint8_t",   "int16_t", "uint16_t", "int",
+                                          "uint", "int64_t", "uint64_t", "float16_t", "float",   "double"};
+  constexpr std::string_view prefixes[] = {"", "b", "i8", "u8", "i16", "u16", "i", "u", "i64", "u64", "f16", "", "d"};
+  const auto at = static_cast<std::size_t>(type.element);
+  std::string name(scalars[at]);
+  if (type.columns > 1) {
+    name = std::string(prefixes[at]) + "mat" + std::to_string(type.columns);
+    if (type.rows != type.columns) name += "x" + std::to_string(type.rows);
+  } else if (type.rows > 1) {
+    name = std::string(prefixes[at]) + "vec" + std::to_string(type.rows);
+  }
+  return length == 0 ? name : name + "[" + std::to_string(length) + "]";
+}
+
+std::optional<Numeric> SpirvTypes::numeric(std::uint32_t type) const {
+  const Instruction declared = module_.definition(type);
+  Numeric found;
+  switch (op(declared)) {
+    case spv::OpTypeInt: {
+      const bool is_signed = operand(declared, 3) != 0;
+      const std::uint32_t bits = operand(declared, 2);
+      found.bytes = bits / 8;
+      found.element = bits == 8    ? (is_signed ? ElementType::i8 : ElementType::u8)
+                      : bits == 16 ? (is_signed ? ElementType::i16 : ElementType::u16)
+                      : bits == 32 ? (is_signed ? ElementType::i32 : ElementType::u32)
+                                   : (is_signed ? ElementType::i64 : ElementType::u64);
+      return found;
+    }
+    case spv::OpTypeFloat: {
+      const std::uint32_t bits = operand(declared, 2);
+      found.bytes = bits / 8;
+      found.element = bits == 16 ? ElementType::f16 : bits == 32 ? ElementType::f32 : ElementType::f64;
+      return found;
+    }
+    case spv::OpTypeVector: {
+      auto component = numeric(operand(declared, 2));
+      if (component) component->rows = operand(declared, 3);
+      return component;
+    }
+    case spv::OpTypeMatrix: {
+      auto column = numeric(operand(declared, 2));
+      if (column) column->columns = operand(declared, 3);
+      return column;
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+UniformPlace SpirvTypes::place_of(std::uint32_t type, std::uint32_t member) const {
+  UniformPlace place;
+  place.offset = module_.decoration(type, member, spv::DecorationOffset).value_or(0);
+  place.matrix_stride = module_.decoration(type, member, spv::DecorationMatrixStride).value_or(0);
+  place.row_major = module_.decoration(type, member, spv::DecorationRowMajor).has_value();
+  return place;
+}
+
+BlockFacts SpirvTypes::facts_of(std::uint32_t block) const {
+  BlockFacts facts;
+  facts.end = end_of(block, 0, {}, facts, 0);
+  return facts;
+}
+
+std::uint64_t SpirvTypes::end_of(std::uint32_t type, std::uint64_t offset, const UniformPlace& matrix,
+                                 BlockFacts& facts, int depth) const {
+  const Instruction declared = module_.definition(type);
+  if (depth > deepest) return offset;
+  if (const auto leaf = numeric(type)) {
+    facts.element = facts.any ? common(facts.element, leaf->element) : leaf->element;
+    facts.any = true;
+    const std::uint64_t vectors = matrix.row_major ? leaf->rows : leaf->columns;
+    const std::uint64_t vector = leaf->components() / vectors * leaf->bytes;
+    return offset + (leaf->columns > 1 ? (vectors - 1) * matrix.matrix_stride : 0) + vector;
+  }
+  if (op(declared) == spv::OpTypeArray || op(declared) == spv::OpTypeRuntimeArray) {
+    const std::uint32_t count =
+        op(declared) == spv::OpTypeArray ? module_.constant(operand(declared, 3)).value_or(1) : 1;
+    const std::uint64_t stride = module_.decoration(type, spv::DecorationArrayStride).value_or(0);
+    return end_of(operand(declared, 2), offset + (std::max(count, 1U) - 1) * stride, matrix, facts, depth + 1);
+  }
+  std::uint64_t end = offset;
+  for (std::uint32_t i = 0; op(declared) == spv::OpTypeStruct && i + 2 < declared.size(); ++i) {
+    const UniformPlace place = place_of(type, i);
+    end = std::max(end, end_of(declared[i + 2], offset + place.offset, place, facts, depth + 1));
+  }
+  return end;
+}
+
+std::uint64_t SpirvTypes::bytes_without_padding(std::uint32_t type, int depth) const {
+  if (const auto facts = numeric(type)) return std::uint64_t{facts->components()} * facts->bytes;
+  const Instruction declared = module_.definition(type);
+  if (depth > deepest) return 0;
+  if (op(declared) == spv::OpTypeArray) {
+    const std::uint64_t count = module_.constant(operand(declared, 3)).value_or(0);
+    return count * bytes_without_padding(operand(declared, 2), depth + 1);
+  }
+  if (op(declared) != spv::OpTypeStruct) return 0;
+  std::uint64_t bytes = 0;
+  for (std::uint32_t i = 0; i + 2 < declared.size(); ++i) {
+    const std::uint64_t member = bytes_without_padding(declared[i + 2], depth + 1);
+    if (member == 0) return 0;
+    bytes += member;
+  }
+  return bytes;
+}
+
+}  // namespace kiln::vulkan
