@@ -26,6 +26,8 @@ struct Macro {
   std::vector<Token> body;
 };
 
+bool ends_line(const Token& token) { return token.text.size() == 1 && token.text[0] == '\n'; }
+
 class Preprocessor {
  public:
   void define(std::string_view name, std::vector<Token> body) { define(name, Macro{false, {}, std::move(body)}); }
@@ -37,8 +39,7 @@ class Preprocessor {
     pending.reserve(raw.size());
     for (std::size_t at = 0; at < raw.size();) {
       const auto end = static_cast<std::size_t>(
-          std::ranges::find(raw.begin() + static_cast<std::ptrdiff_t>(at), raw.end(), "\n", &Token::text) -
-          raw.begin());
+          std::ranges::find_if(raw.begin() + static_cast<std::ptrdiff_t>(at), raw.end(), ends_line) - raw.begin());
       const std::span<Token> line = raw.subspan(at, end - at);
       at = end + 1;
       for (Token& token : line) {

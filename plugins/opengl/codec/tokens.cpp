@@ -13,6 +13,25 @@ namespace {
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\v' || c == '\f'; }
+
+// Whether a sign of several characters may have `c` as its second one.
+bool continues_sign(char c) {
+  switch (c) {
+    case '<':
+    case '>':
+    case '=':
+    case '+':
+    case '-':
+    case '&':
+    case '|':
+    case '^':
+    case '#':
+      return true;
+    default:
+      return false;
+  }
+}
 
 class Lexer {
  public:
@@ -70,7 +89,7 @@ class Lexer {
         move(end == std::string_view::npos ? ahead.size() : end + 2);
       } else if (ahead.front() == '\\' && line_end(ahead.substr(1)) != 0) {
         move(1 + line_end(ahead.substr(1)));
-      } else if (std::string_view(" \t\v\f").find(ahead.front()) != std::string_view::npos) {
+      } else if (is_blank(ahead.front())) {
         skip(1);
       } else {
         return true;
@@ -90,8 +109,7 @@ class Lexer {
       const std::size_t end = ahead.find_first_of("\"\r\n", 1);
       return move(end == std::string_view::npos ? ahead.size() : end + (ahead[end] == '"' ? 1 : 0));
     }
-    constexpr std::string_view second_characters = "<>=+-&|^#";
-    if (ahead.size() < 2 || second_characters.find(ahead[1]) == std::string_view::npos) return skip(1);
+    if (ahead.size() < 2 || !continues_sign(ahead[1])) return skip(1);
     for (const std::string_view sign : {"<<=", ">>=", "++", "--", "+=", "-=", "*=", "/=", "%=", "&=", "|=",
                                         "^=",  "<<",  ">>", "<=", ">=", "==", "!=", "&&", "||", "^^", "##"}) {
       if (ahead.starts_with(sign)) return skip(sign.size());
