@@ -33,6 +33,10 @@ constexpr milliseconds batch_patience{65};
 // clients that start together have busy processors.
 constexpr milliseconds lease_patience{50};
 constexpr milliseconds shortest_lease{1000}, longest_lease{30'000};
+// How long another machine's build is waited for where nothing tells how long builds take: longer than most, since
+// machines that start together would all build their first programs. The first wait in vain leads to a build, which
+// tells.
+constexpr milliseconds unknown_build_patience{10'000};
 constexpr milliseconds dispatch_patience{5000};  // for the first dispatch of a program that this process leased
 
 nanoseconds ns(std::uint64_t count) { return nanoseconds(static_cast<std::int64_t>(count)); }
@@ -364,7 +368,7 @@ std::shared_ptr<RemoteEndpoint> RemoteTier::lease_holder() {
 
 std::uint64_t RemoteTier::usual_build_ns() {
   const std::lock_guard lock(mutex_);
-  return builds_ == 0 ? unknown_build_ns : built_ns_ / builds_;
+  return builds_ == 0 ? 0 : built_ns_ / builds_;
 }
 
 RemoteTier::LeaseResult RemoteTier::acquire_lease(const ProgramKey& key, const Device& device, bool waits) {
@@ -379,6 +383,8 @@ RemoteTier::LeaseResult RemoteTier::acquire_lease(const ProgramKey& key, const D
   const AskedProgram asked{device_folder_name(device.info()), key.digest, key.material};
   std::uint64_t expected_ns = usual_build_ns();
   static_cast<void>(endpoint->look_up(asked.folder, asked.key, expected_ns));
+  const bool is_known = expected_ns != 0;
+  if (!is_known) expected_ns = unknown_build_ns;
   // A lease costs two round trips: one to take it, one to look whether the program was written meanwhile.
   if (expected_ns < 3 * endpoint->round_trip_ns()) return unleased();
   const auto life =
@@ -392,7 +398,7 @@ RemoteTier::LeaseResult RemoteTier::acquire_lease(const ProgramKey& key, const D
     if (status.code != StatusCode::cancelled) endpoint->breaker().failed();
     return unleased();
   };
-  const Deadline deadline = Deadline::after(life);
+  const Deadline deadline = Deadline::after(is_known ? life : unknown_build_patience);
   bool waited = false;
   for (unsigned round = 0;; ++round) {
     const auto acquired = leases.acquire(name, token, life, limits());

@@ -91,7 +91,7 @@ class RemoteTier {
   std::optional<SharedProgram> wait_for(Endpoints chosen, AskedProgram asked, std::uint64_t expected_ns);
   RemoteLimits limits_for(std::chrono::nanoseconds time) const;
   std::shared_ptr<RemoteEndpoint> lease_holder();
-  std::uint64_t usual_build_ns();  // the mean of what was built here; unknown_build_ns before the first
+  std::uint64_t usual_build_ns();  // the mean of what was built here; 0 before the first
 
   const Log log_;
   const CacheConfig config_;

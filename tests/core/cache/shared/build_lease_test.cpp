@@ -58,6 +58,24 @@ TEST_CASE("sharing: a holder that dies is replaced") {
   CHECK(cache->stats().shared.lease_takeovers == 1);
 }
 
+TEST_CASE("sharing: a build of another machine is waited for, where nothing tells how long builds take") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine builder(server, true), waiter(server, true);
+  builder.write_to(url);
+  waiter.config.trust_folders = builder.config.trust_folders;
+  waiter.config.remotes = builder.config.remotes;
+  std::atomic<bool> builds{false};
+  builder.device.on_build = [&](const KernelSource&) {
+    builds = true;
+    std::this_thread::sleep_for(2500ms);  // more than three builds of the length that is assumed
+  };
+  std::thread other([&] { builder.build_and_run(*builder.open(), "one"); });
+  REQUIRE(becomes_true([&] { return builds.load(); }));
+  waiter.build_and_run(*waiter.open(), "one");
+  other.join();
+  CHECK(waiter.device.builds == 0);
+}
+
 TEST_CASE("sharing: a slow answer of a server that has answered costs no lease") {
   const auto server = std::make_shared<SharedServer>();
   SharingMachine machine(server, true);
