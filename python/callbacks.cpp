@@ -6,6 +6,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <utility>
 
 namespace kiln::python {
 namespace {
@@ -22,6 +23,7 @@ Entrance& entrance() {
   return *only;
 }
 thread_local unsigned depth = 0;  // callbacks that are inside on this thread
+thread_local const CallbackOf* innermost = nullptr;
 
 }  // namespace
 
@@ -44,6 +46,18 @@ InPython::~InPython() {
   Entrance& at = entrance();
   const std::lock_guard lock(at.mutex);
   if (--at.inside == 0) at.left.notify_all();
+}
+
+CallbackOf::CallbackOf(const PyObject* object) noexcept : object_(object), outer_(std::exchange(innermost, this)) {}
+
+CallbackOf::~CallbackOf() { innermost = outer_; }
+
+bool CallbackOf::any() noexcept { return innermost != nullptr; }
+
+bool CallbackOf::of(const PyObject* object) noexcept {
+  const CallbackOf* one = innermost;
+  while (one != nullptr && one->object_ != object) one = one->outer_;
+  return one != nullptr;
 }
 
 void refuse_callbacks() noexcept {

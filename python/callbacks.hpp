@@ -1,4 +1,4 @@
-// InPython: how a callback of Kiln, on any thread, enters Python.
+// InPython: how a callback of Kiln, on any thread, enters Python. CallbackOf: whose callback it is.
 //
 // Thread-safety: all of it. A thread that takes the GIL while the interpreter ends is ended itself, which aborts the
 // process where it is inside Kiln. So no callback enters Python after refuse_callbacks(), which the module's exit
@@ -23,6 +23,22 @@ class InPython {
  private:
   bool entered_;
   PyGILState_STATE state_{};
+};
+
+// Marks the object whose callback runs on this thread: what waits for that object there waits for itself.
+class CallbackOf {
+ public:
+  explicit CallbackOf(const PyObject* object) noexcept;
+  CallbackOf(const CallbackOf&) = delete;
+  CallbackOf& operator=(const CallbackOf&) = delete;
+  ~CallbackOf();
+
+  static bool any() noexcept;
+  static bool of(const PyObject* object) noexcept;
+
+ private:
+  const PyObject* const object_;
+  const CallbackOf* const outer_;
 };
 
 // Lets no other callback enter Python.

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "callbacks.hpp"
 #include "own_compiler.hpp"
 
 namespace kiln::python {
@@ -16,6 +17,35 @@ namespace {
 
 PyObject* error_type = nullptr;  // kiln.Error; the module lives as long as the interpreter
 std::set<JobHandle*> jobs;       // all that live; guarded by the GIL
+
+// What a job handle owns.
+struct OwnedJob {
+  kiln_job* job;
+  Object runtime;
+  std::vector<Py_buffer> buffers;
+  std::map<std::string, Py_buffer, std::less<>> tensors;
+};
+std::vector<OwnedJob> left_jobs;  // that `log` of their runtime freed; guarded by the GIL
+
+void free_job(OwnedJob owned) {
+  if (CallbackOf::of(owned.runtime.get())) {
+    kiln_job_cancel(owned.job);
+    left_jobs.push_back(std::move(owned));
+    return;
+  }
+  waiting([&] {
+    kiln_job_free(owned.job);
+    return true;
+  });
+  for (Py_buffer& buffer : owned.buffers) PyBuffer_Release(&buffer);
+  for (auto& [name, buffer] : owned.tensors) PyBuffer_Release(&buffer);
+}
+
+void free_left_jobs() {
+  std::vector<OwnedJob> left;
+  left.swap(left_jobs);
+  for (OwnedJob& owned : left) free_job(std::move(owned));
+}
 
 }  // namespace
 
@@ -71,16 +101,15 @@ CacheHandle::~CacheHandle() {
   });
 }
 
-JobHandle::JobHandle() : process(getpid()) { jobs.insert(this); }
+JobHandle::JobHandle() : process(getpid()) {
+  jobs.insert(this);
+  free_left_jobs();
+}
 
 JobHandle::~JobHandle() {
   jobs.erase(this);
-  waiting([this] {
-    kiln_job_free(job);
-    return true;
-  });
-  for (Py_buffer& buffer : buffers) PyBuffer_Release(&buffer);
-  for (auto& [name, buffer] : tensors) PyBuffer_Release(&buffer);
+  free_job({job, std::move(runtime), std::move(buffers), std::move(tensors)});
+  free_left_jobs();
 }
 
 int JobHandle::traverse(visitproc visit, void* argument) const {
@@ -97,6 +126,7 @@ int JobHandle::traverse(visitproc visit, void* argument) const {
 }
 
 void stop_jobs() {
+  free_left_jobs();
   const int here = getpid();  // a forked child has none of the threads that run its parent's jobs
   std::vector<std::pair<kiln_job*, Object>> live;
   for (const JobHandle* job : jobs) {

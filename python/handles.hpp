@@ -97,6 +97,8 @@ struct JobHandle {
   std::atomic<bool> cancelled{false};  // `progress` is not called again
 
   JobHandle();
+  // Where `log` of the runtime frees the job, it is cancelled, and freed with the next job: its run may wait for `log`,
+  // and uses the buffers until then.
   ~JobHandle();
   int traverse(visitproc visit, void* argument) const;
   // Before each run.

@@ -80,11 +80,14 @@ PyObject* job_text(PyObject*, PyObject* object) {
   return text_or_raise(status, text);
 }
 
-thread_local PyObject* progressing_job = nullptr;  // whose `progress` runs on this thread
+// in_callback() -> whether a `progress` or `log` calls this.
+PyObject* in_callback(PyObject*, PyObject*) { return PyBool_FromLong(CallbackOf::any() ? 1 : 0); }
 
-// progressing() -> the job whose `progress` calls this, or None.
-PyObject* progressing(PyObject*, PyObject*) {
-  return Object::borrowed(progressing_job != nullptr ? progressing_job : Py_None).release();
+// waits_for_itself(job) -> whether the `progress` of the job, or the `log` of its runtime, calls this.
+PyObject* waits_for_itself(PyObject*, PyObject* object) {
+  const JobHandle* of = Jobs::of(object);
+  if (of == nullptr) return nullptr;
+  return PyBool_FromLong(CallbackOf::of(object) || CallbackOf::of(of->runtime.get()) ? 1 : 0);
 }
 
 int on_run(void* user, std::uint32_t done, std::uint32_t of) {
@@ -95,9 +98,8 @@ int on_run(void* user, std::uint32_t done, std::uint32_t of) {
   const Kept kept(job->self);
   const Object progress = Object::borrowed(job->progress.get());
   if (!kept || !progress) return 0;  // the job is being freed
-  PyObject* outer = std::exchange(progressing_job, job->self);
+  const CallbackOf called(job->self);
   const Object said(PyObject_CallFunction(progress.get(), "II", done, of));
-  progressing_job = outer;
   if (said) return 1;
   job->raised.take();
   return 0;
@@ -390,7 +392,8 @@ PyMethodDef job_functions[] = {
     {"tensor", job_tensor, METH_VARARGS, nullptr},
     {"tensors", job_text<kiln_job_tensors>, METH_O, nullptr},
     {"progress", job_progress, METH_VARARGS, nullptr},
-    {"progressing", progressing, METH_NOARGS, nullptr},
+    {"in_callback", in_callback, METH_NOARGS, nullptr},
+    {"waits_for_itself", waits_for_itself, METH_O, nullptr},
     {"span", span, METH_O, nullptr},
     {"layer", job_layer, METH_VARARGS, nullptr},
     {"run", job_run, METH_O, nullptr},

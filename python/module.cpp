@@ -52,6 +52,7 @@ void log_line(void* user, kiln_log_level level, const char* component, const cha
   const Kept kept(handle->self);
   const Object log = Object::borrowed(handle->log.get());
   if (!log) return;
+  const CallbackOf called(handle->self);
   const Object said(PyObject_CallFunction(log.get(), "iss", static_cast<int>(level), component, message));
   if (!said) PyErr_WriteUnraisable(log.get());
 }

@@ -50,7 +50,8 @@ struct RunningLog {
   const CallbackLog& log;
   const RunningLog* const outer;
 };
-thread_local constinit const RunningLog* innermost_log = nullptr;
+// initial-exec: found without a call.
+[[gnu::tls_model("initial-exec")]] thread_local constinit const RunningLog* innermost_log = nullptr;
 
 // What would be ignored, or would end elsewhere with an error that does not name it.
 Status check_options(const char* function, const kiln_cache_options& options) {
@@ -82,10 +83,16 @@ void CallbackLog::write(LogLevel level, std::string_view component, std::string_
   innermost_log = running.outer;
 }
 
-bool CallbackLog::runs_here() const noexcept {
+bool CallbackLog::runs_here(const CallbackLog* log) noexcept {
   const RunningLog* running = innermost_log;
-  while (running != nullptr && &running->log != this) running = running->outer;
+  while (running != nullptr && &running->log != log) running = running->outer;
   return running != nullptr;
+}
+
+Status OpenedLog::called_by_log(const char* function) {
+  return unavailable(std::string(function) +
+                     ": called by `log`, expected a call after it has returned: what the line is about may hold a "
+                     "lock that the function needs");
 }
 
 OpenedLog open_log(kiln_log_function function, void* user, kiln_log_level least, LogLevel configured) {
@@ -159,7 +166,9 @@ void kiln_cache::sort_out_devices() {
       ++at;
       continue;
     }
-    if (at->second->was_requested()) spare_devices.emplace(at->first.first, at->second);
+    // Without a folder `programs` knows devices by their programs alone, and this one has none.
+    const bool is_known = at->second->was_requested() && !config.cache.directory.empty();
+    if (is_known) spare_devices.emplace(at->first.first, at->second);
     at = devices.erase(at);
   }
   most_devices = std::max<std::size_t>(64, 2 * devices.size());
@@ -168,7 +177,9 @@ void kiln_cache::sort_out_devices() {
 namespace kiln::c_interface {
 
 Status check_cache(const char* function, const kiln_cache* cache) {
-  return cache == nullptr ? null_argument(function, "cache") : cache->process.check(function, "cache");
+  if (cache == nullptr) return null_argument(function, "cache");
+  if (Status status = cache->process.check(function, "cache"); !status.ok()) return status;
+  return cache->log.check(function);
 }
 
 }  // namespace kiln::c_interface
@@ -330,7 +341,7 @@ kiln_status* kiln_cache_persist(kiln_cache* cache, uint64_t* stored) {
 }
 
 void kiln_cache_trim_memory(kiln_cache* cache) {
-  if (cache != nullptr && cache->process.is_this()) cache->programs->trim_memory();
+  if (cache != nullptr && cache->process.is_this() && !cache->log.runs_here()) cache->programs->trim_memory();
 }
 
 kiln_status* kiln_driver_environment(const kiln_cache_options* options,

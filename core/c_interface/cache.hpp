@@ -30,7 +30,9 @@ class CallbackLog final : public LogSink {
  public:
   CallbackLog(kiln_log_function function, void* user) noexcept : write_(function), user_(user) {}
   void write(LogLevel level, std::string_view component, std::string_view message) noexcept override;
-  bool runs_here() const noexcept;  // this thread is in the application's function: what it closes would wait for it
+  // Whether this thread is in the application's function: what waits for a run or a build would wait for itself. The
+  // pointer is compared only.
+  static bool runs_here(const CallbackLog* log) noexcept;
 
  private:
   const kiln_log_function write_;
@@ -42,7 +44,11 @@ struct OpenedLog {
   LogLevel least = LogLevel::warning;
 
   Log log() const noexcept { return {sink.get(), least}; }
-  bool runs_here() const noexcept { return sink != nullptr && sink->runs_here(); }
+  bool runs_here() const noexcept { return sink != nullptr && CallbackLog::runs_here(sink.get()); }
+  // unavailable: called by `log`. The line may have been written under a lock that the function needs.
+  Status check(const char* function) const { return runs_here() ? called_by_log(function) : Status(); }
+
+  [[gnu::cold, gnu::noinline]] static Status called_by_log(const char* function);
 };
 // REQUIRES: config_of() accepted `least`.
 OpenedLog open_log(kiln_log_function function, void* user, kiln_log_level least, LogLevel configured);
@@ -72,7 +78,8 @@ struct kiln_cache {
   std::mutex mutex;                       // guards the devices
   // By the texts of the identity and the context.
   std::map<std::pair<std::string, const void*>, std::shared_ptr<kiln::c_interface::CallbackDevice>> devices;
-  // By the texts alone, for the next context. `programs` knows a device by its address for ever: it stays what it is.
+  // By the texts alone, for the next context. With a folder `programs` knows a device by its address for ever: it stays
+  // what it is.
   std::multimap<std::string, std::shared_ptr<kiln::c_interface::CallbackDevice>> spare_devices;
   std::size_t most_devices = 64;  // with one more, sort_out_devices() is called
   kiln::Registry registry;        // of the plugins for remotes
@@ -93,7 +100,7 @@ namespace kiln::c_interface {
 // The caller's struct as this version knows it: itself if it has this version's size, as on the path of a hit, else a
 // copy.
 Result<const kiln_compiler*> compiler_of(const char* function, const kiln_compiler* given, kiln_compiler& copy);
-// invalid_argument: NULL. unavailable: the cache of a parent process.
+// invalid_argument: NULL. unavailable: the cache of a parent process, or its `log` calls.
 Status check_cache(const char* function, const kiln_cache* cache);
 // The same, and invalid_argument: the key of another cache. Prepares the key's device for a request.
 Status check_request(const char* function, kiln_cache* cache, const kiln_key* key);

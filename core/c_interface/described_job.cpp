@@ -139,7 +139,7 @@ void DescribedJob::give(const kiln_job& job) {
   }
 }
 
-Status DescribedJob::complete(kiln_job& job) {
+Status DescribedJob::complete(kiln_job& job, std::vector<std::string>& notes) {
   for (std::size_t at = 0; at < tensors_.size(); ++at) {
     if (job.tensors[at].host != nullptr) continue;
     return invalid_argument("tensor '" + tensors_[at].name + "' is missing. Call kiln_job_tensor() first");
@@ -149,7 +149,6 @@ Status DescribedJob::complete(kiln_job& job) {
     return invalid_argument("verify: no result has `expect`, so there is nothing to compare with");
   }
   give(job);
-  std::vector<std::string> notes;
   Status status;
   if (pipeline != nullptr) {
     auto made = data::make_request(*pipeline, data::Contents::load, &notes, &memory_);
@@ -170,7 +169,6 @@ Status DescribedJob::complete(kiln_job& job) {
     }
   }
   memory_.tensors.clear();
-  for (const std::string& note : notes) job.owner.log.log().write(LogLevel::info, "job", note);
   return status;
 }
 

@@ -39,8 +39,9 @@ class DescribedJob {
   const JobConfig& job() const noexcept;                          // of a pipeline: what it shares with a job
   bool has_reference() const noexcept { return has_reference_; }  // for verification without other runs
 
-  // Puts request or pipeline into the job. invalid_argument: a tensor is missing or does not fit.
-  Status complete(kiln_job& job);
+  // Puts request or pipeline into the job. invalid_argument: a tensor is missing or does not fit. Adds notes for the
+  // log.
+  Status complete(kiln_job& job, std::vector<std::string>& notes);
   // Forgets constants that were made from the tensor.
   void replaced(const std::string& name);
   // The types and shapes of the tensors, as far as they are known.

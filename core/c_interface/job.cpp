@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <functional>
+#include <span>
+#include <utility>
 
 namespace kiln::c_interface {
 
@@ -56,6 +59,14 @@ void BorrowedTensors::wait_until_at_most(std::size_t count) {
   fewer_.wait(lock, [&] { return count_ <= count; });
 }
 
+std::span<const std::byte> JobTensor::memory() const noexcept {
+  if (host == nullptr) return {};
+  const std::span<const std::byte> bytes = std::as_const(*host).bytes();
+  if (in_place) return bytes;
+  return copied == nullptr ? std::span<const std::byte>()
+                           : std::span(static_cast<const std::byte*>(copied), bytes.size());
+}
+
 void JobTensor::to_host() const {
   if (copied != nullptr && access != Access::write) {
     std::memcpy(host->bytes().data(), copied, host->bytes().size());
@@ -87,14 +98,14 @@ Result<JobTensor> tensor_of(const std::string& what, const kiln_tensor* tensor, 
     borrowed->add();
     auto host = HostTensor::borrow(type, std::move(shape), static_cast<std::byte*>(copy.data),
                                    [borrowed] { borrowed->released(); });
-    if (host) return JobTensor{nullptr, access, std::move(*host), true};
+    if (host) return JobTensor{nullptr, access, std::move(*host), true, what};
     borrowed->released();
     return std::move(host).error().within(what);
   }
   auto host = HostTensor::create(type, std::move(shape));
   if (!host) return std::move(host).error().within(what);
   if (copy.data == nullptr && !(*host)->bytes().empty()) return invalid_argument(what + ": data is NULL");
-  JobTensor made{copy.data, access, std::move(*host)};
+  JobTensor made{copy.data, access, std::move(*host), false, what};
   made.to_host();
   if (use == Use::read_once) made.copied = nullptr;
   return made;
@@ -110,20 +121,44 @@ static_assert(static_cast<int>(Access::read) == KILN_READ && static_cast<int>(Ac
 using namespace kiln;
 using namespace kiln::c_interface;
 
-Status kiln_job::complete() {
-  if (described) {
-    if (is_whole) return {};
-    Status status = described->complete(*this);
-    is_whole = status.ok();
-    return status.ok() ? status : status.within("job '" + request.name + "'");
+namespace {
+
+// What a run reads of memory that it writes, or which of two results stays there, would depend on the device.
+Status check_memory(const std::vector<JobTensor>& tensors) {
+  for (const JobTensor& tensor : tensors) {
+    const auto memory = tensor.memory();
+    if (memory.empty() || tensor.access == Access::read) continue;
+    for (const JobTensor& other : tensors) {
+      const auto of_other = other.memory();
+      if (&other == &tensor || of_other.empty()) continue;
+      const std::less<const std::byte*> before;
+      if (!before(memory.data(), of_other.data() + of_other.size()) ||
+          !before(of_other.data(), memory.data() + memory.size())) {
+        continue;
+      }
+      return invalid_argument(tensor.name + " is written and shares memory with " + other.name +
+                              ", expected memory of its own");
+    }
   }
+  return {};
+}
+
+}  // namespace
+
+Status kiln_job::complete(std::vector<std::string>& notes) {
+  if (is_whole) return {};
+  Status status = described ? described->complete(*this, notes) : complete_kernel();
+  if (status.ok()) status = check_memory(tensors);
+  is_whole = status.ok();
+  return status.ok() ? status : status.within("job '" + request.name + "'");
+}
+
+Status kiln_job::complete_kernel() {
   if (!is_kernel) {
     return tensors.empty()
-               ? invalid_argument("job '" + request.name +
-                                  "': nothing to run. Call kiln_job_kernel(), _conv2d(), _gemm() or _toml() first")
+               ? invalid_argument("nothing to run. Call kiln_job_kernel(), _conv2d(), _gemm() or _toml() first")
                : Status();
   }
-  if (is_whole) return {};
   request.spec = kernel;
   request.tensors.clear();
   for (const JobTensor& tensor : tensors) request.tensors.push_back({tensor.host, nullptr});
@@ -135,7 +170,6 @@ Status kiln_job::complete() {
     std::ranges::copy(values, (*tensor)->bytes().begin());
     request.tensors.push_back({std::move(*tensor), nullptr});
   }
-  is_whole = true;
   return {};
 }
 

@@ -46,9 +46,11 @@ Status check_rank(const char* name, const JobTensor& tensor, std::size_t rank) {
 }
 
 Status check_shape(std::string_view name, const JobTensor& tensor, const Shape& expected) {
-  if (tensor.host->dtype() == DType::f32 && tensor.host->shape() == expected) return {};
-  return invalid_argument(std::string(name) + ": " + std::string(to_string(tensor.host->dtype())) + " " +
-                          to_string(tensor.host->shape()) + ", expected float32 " + to_string(expected));
+  const DType dtype = tensor.host->dtype();
+  if (dtype == DType::f32 && tensor.host->shape() == expected) return {};
+  return invalid_argument(std::string(name) + ": " + std::string(numpy_name(dtype)) + " " +
+                          to_string(tensor.host->shape()) + ", expected float32 " + to_string(expected) +
+                          (dtype == DType::f32 ? "" : ". Convert the elements before the call"));
 }
 
 // Replaces what the job was with a layer on these tensors, whose shapes must be those that the layer declares.

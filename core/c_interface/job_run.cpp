@@ -21,14 +21,18 @@ namespace {
 // Takes the job for one run. The error says why it cannot run.
 Status begin(const char* function, kiln_job* job) {
   if (Status status = check_job(function, job); !status.ok()) return status;
-  const std::lock_guard lock(job->mutex);
-  if (job->state == kiln_job::State::running) {
-    return unavailable(std::string(function) + ": job '" + job->request.name + "' runs already. Wait for it first");
+  std::vector<std::string> notes;
+  {
+    const std::lock_guard lock(job->mutex);
+    if (job->state == kiln_job::State::running) {
+      return unavailable(std::string(function) + ": job '" + job->request.name + "' runs already. Wait for it first");
+    }
+    if (Status status = job->complete(notes); !status.ok()) return status;
+    job->stop = false;
+    job->report.reset();
+    job->state = kiln_job::State::running;
   }
-  if (Status status = job->complete(); !status.ok()) return status;
-  job->stop = false;
-  job->report.reset();
-  job->state = kiln_job::State::running;
+  for (const std::string& note : notes) job->owner.log.log().write(LogLevel::info, "job", note);
   return {};
 }
 
@@ -109,7 +113,15 @@ kiln_status* kiln_job_start(kiln_job* job) {
 kiln_status* kiln_job_wait(kiln_job* job, uint32_t timeout_ms) {
   constexpr const char* function = "kiln_job_wait";
   return guarded([&]() -> Status {
-    if (Status status = check_job(function, job); !status.ok()) return status;
+    if (job == nullptr) return null_argument(function, "job");
+    if (Status status = job->owner.process.check(function, "runtime"); !status.ok()) return status;
+    if (job->state == kiln_job::State::running && timeout_ms != 0) {
+      if (Status status = job->owner.log.check(function); !status.ok()) return status;
+      if (JobScope::runs_here(*job)) {
+        return unavailable(std::string(function) + ": a callback of job '" + job->request.name +
+                           "' called it: it would wait for itself");
+      }
+    }
     std::unique_lock lock(job->mutex);
     if (job->state == kiln_job::State::idle) {
       return invalid_argument(std::string(function) + ": job '" + job->request.name + "' was not started");
@@ -123,7 +135,6 @@ kiln_status* kiln_job_wait(kiln_job* job, uint32_t timeout_ms) {
 
 int kiln_job_ended(kiln_job* job) {
   if (job == nullptr || !job->owner.process.is_this()) return 0;
-  const std::lock_guard lock(job->mutex);
   return job->state == kiln_job::State::finished ? 1 : 0;
 }
 

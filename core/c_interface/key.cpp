@@ -24,6 +24,7 @@ namespace {
 
 constexpr std::uint64_t key_schema = 1;  // raised when the meaning of a stored program changes
 constexpr std::size_t most_name = 128;
+constexpr std::size_t most_label = 4096;  // the metadata of a program that has a longer one cannot be read
 constexpr std::size_t most_fields = 4096;
 constexpr std::size_t most_material = 15u << 20;  // EntryLimits::material, less the fields that Kiln adds
 
@@ -82,6 +83,10 @@ kiln_status* kiln_key_builder_create(kiln_cache* cache, const kiln_identity* ide
     *builder = nullptr;
     if (Status status = check_cache(function, cache); !status.ok()) return status;
     if (label == nullptr) return null_argument(function, "label");
+    if (const std::size_t length = std::strlen(label); length > most_label) {
+      return invalid_argument(std::string(function) + ": label of " + std::to_string(length) +
+                              " bytes, expected at most " + std::to_string(most_label));
+    }
     kiln_identity copy;
     if (Status status = copy_struct(function, "identity", identity, &copy, sizeof copy); !status.ok()) return status;
     Result<DeviceInfo> device = device_of(function, copy);

@@ -1,5 +1,6 @@
 // The functions of kiln.h that ask a cache for programs. cache.cpp has those of the cache as a whole.
 #include "c_interface/cache.hpp"
+#include "c_interface/reports.hpp"
 #include "c_interface/status.hpp"
 
 #include <chrono>
@@ -24,6 +25,8 @@ Status check_request(const char* function, kiln_cache* cache, const kiln_key* ke
   if (cache == nullptr) return null_argument(function, "cache");
   if (key == nullptr) return null_argument(function, "key");
   if (!cache->process.is_this()) return cache->process.check(function, "cache");
+  if (cache->log.runs_here()) [[unlikely]]
+    return OpenedLog::called_by_log(function);
   if (key->cache == cache->id) {
     if (!key->device->was_requested()) cache->requested(*key->device);
     return {};
@@ -179,6 +182,7 @@ class PendingWork {
 
 struct kiln_pending {
   std::shared_ptr<PendingState> state;
+  const CallbackLog* log;  // of the cache, which may be closed: only compared
   const OpeningProcess process{};
 };
 
@@ -192,7 +196,7 @@ kiln_status* kiln_cache_start(kiln_cache* cache, const kiln_key* key, const kiln
     kiln_compiler copy;
     const Result<const kiln_compiler*> callbacks = compiler_of(function, compiler, copy);
     if (!callbacks) return callbacks.error();
-    auto made = std::make_unique<kiln_pending>(kiln_pending{std::make_shared<PendingState>()});
+    auto made = std::make_unique<kiln_pending>(kiln_pending{std::make_shared<PendingState>(), cache->log.sink.get()});
     auto work = std::make_shared<PendingWork>(made->state);
     cache->workers.start([work, cache, of = *key, by = **callbacks] {
       try {
@@ -218,6 +222,9 @@ kiln_status* kiln_pending_wait(kiln_pending* pending, uint32_t timeout_ms, kiln_
     PendingState& state = *pending->state;
     std::unique_lock lock(state.mutex);
     const auto is_finished = [&] { return state.finished; };
+    if (!state.finished && timeout_ms != 0 && CallbackLog::runs_here(pending->log)) {
+      return OpenedLog::called_by_log(function);
+    }
     if (!state.done.wait_for(lock, std::chrono::milliseconds(timeout_ms), is_finished)) {
       return timed_out(std::string(function) + ": not finished after " + std::to_string(timeout_ms) + " ms");
     }

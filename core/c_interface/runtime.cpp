@@ -49,7 +49,9 @@ kiln_runtime::kiln_runtime(Config config_read, const kiln_cache_options& options
       is_traced(options.trace != 0) {}
 
 Status kiln::c_interface::check_runtime(const char* function, const kiln_runtime* runtime) {
-  return runtime == nullptr ? null_argument(function, "runtime") : runtime->process.check(function, "runtime");
+  if (runtime == nullptr) return null_argument(function, "runtime");
+  if (Status status = runtime->process.check(function, "runtime"); !status.ok()) return status;
+  return runtime->log.check(function);
 }
 
 kiln_status* kiln_open(const kiln_cache_options* options, kiln_runtime** runtime) {

@@ -21,6 +21,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -65,7 +66,10 @@ struct JobTensor {
 
   // Whether `host` is the memory of the application itself.
   bool in_place = false;
+  std::string name{};  // "buffer X"; empty: a value
 
+  // The application's memory that a run reads or writes; empty: none.
+  std::span<const std::byte> memory() const noexcept;
   // Before and after a run.
   void to_host() const;
   void from_host() const;
@@ -90,7 +94,7 @@ struct kiln_job {
   kiln::RunRequest request;
   std::vector<kiln::c_interface::JobTensor> tensors;  // of the request, in order, but the uniforms
   kiln::UserKernelSpec kernel;
-  bool is_kernel = false, is_whole = false;                  // whole: kernel and uniforms are in the request
+  bool is_kernel = false, is_whole = false;                  // whole: complete() was called since the last change
   std::optional<kiln::c_interface::DescribedJob> described;  // `tensors` are its tensors, in order
   std::optional<kiln::PipelineRequest> pipeline;             // of a description; runs instead of `request`
   std::vector<std::vector<std::byte>> uniforms;              // values of kernel.uniforms
@@ -99,19 +103,21 @@ struct kiln_job {
   std::atomic<bool> stop{false};
   std::mutex mutex;  // guards what follows
   std::condition_variable done;
-  State state = State::idle;
+  std::atomic<State> state{State::idle};  // may be read without the lock
   std::optional<kiln::RunReport> report;
 
-  // Puts the kernel or the description into the request. invalid_argument: nothing to run was given, or a tensor is
-  // missing.
-  kiln::Status complete();
+  // Puts the kernel or the description into the request. invalid_argument: nothing to run was given, a tensor is
+  // missing, or one that is written shares memory with another. notes: for the log, which must not be called under the
+  // lock.
+  kiln::Status complete(std::vector<std::string>& notes);
+  kiln::Status complete_kernel();
   // Runs the completed request with the tensors' contents.
   kiln::RunReport run_once(kiln::RunRequest& with);
 };
 
 namespace kiln::c_interface {
 
-// invalid_argument: NULL. unavailable: the runtime of a parent process.
+// invalid_argument: NULL. unavailable: the runtime of a parent process, or its `log` calls.
 Status check_runtime(const char* function, const kiln_runtime* runtime);
 Status check_job(const char* function, const kiln_job* job);
 

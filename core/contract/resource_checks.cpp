@@ -65,12 +65,24 @@ std::string_view numpy_name(ElementType element) noexcept {
   return names[at < std::size(names) ? at : 0];
 }
 
+// "float32, or uint8 (its bytes)"
+std::string accepted_types(ElementType element) {
+  std::string text;
+  for (auto type = static_cast<std::uint8_t>(DType::f32); type <= static_cast<std::uint8_t>(DType::boolean); ++type) {
+    const auto dtype = static_cast<DType>(type);
+    if (dtype != DType::u8 && fits(dtype, element)) text += std::string(numpy_name(dtype)) + ", ";
+  }
+  return text + (size_of(element) == 1 ? "or uint8" : "or uint8 (its bytes)");
+}
+
+// The contract does not know whether the tensor is a file or the memory of an application: the advice has both.
 Status wrong_type(const ProgramResource& resource, const UserKernelSpec::Binding& given, std::string_view verb) {
-  const std::string_view wanted = numpy_name(resource.element);
+  const std::string wanted(numpy_name(resource.element));
   std::string text = std::string(verb) + " " + std::string(word_of(resource.element)) + ", and the job provides " +
-                     std::string(numpy_name(given.dtype));
-  if (!wanted.empty()) text += ". Add dtype = \"" + std::string(wanted) + "\"";
-  if (!wanted.empty() && given.access != Access::write) text += ", which converts a file if nothing is lost";
+                     std::string(numpy_name(given.dtype)) + ", expected " + accepted_types(resource.element);
+  if (wanted.empty()) return invalid_argument(std::move(text));
+  text += ". An array in memory: convert it to " + wanted + " before the call. A file: add dtype = \"" + wanted + "\"";
+  if (given.access != Access::write) text += ", which converts it if nothing is lost";
   return invalid_argument(std::move(text));
 }
 

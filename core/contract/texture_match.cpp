@@ -76,8 +76,10 @@ class TextureMatch {
       if (integer == (facts.kind == TexelKind::integer)) texture_.format = static_cast<ImageFormat>(i);
     }
     if (texture_.format != ImageFormat::declared) return {};
-    return invalid_argument("has no format for " + tensor_text() +
-                            ". Add format = \"rgba32f\" or another, or convert by " + "dtype = \"float32\"");
+    return invalid_argument(
+        "has no format for " + tensor_text() +
+        ". Add format = \"rgba32f\" or another, or convert: an array in memory to float32 before the call, a file by "
+        "dtype = \"float32\"");
   }
 
   // Whether the tensor's elements reach the texture without loss, and come back.

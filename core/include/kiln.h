@@ -1,7 +1,8 @@
 /* kiln.h: the C interface of Kiln, libkiln.so. C99 and any later C or C++, any compiler.
  *
- * The interface is stable: libkiln.so has soname 1, and its functions and structs stay as they are. Structs may grow at the
- * end; `size` tells the library which version the caller was compiled with.
+ * The interface is stable: libkiln.so has soname 1, and its functions and structs stay as they are. Structs that begin with
+ * `size` may grow at the end; `size` tells the library which version the caller was compiled with. The others are frozen:
+ * they never change, and what they lack gets a function of its own.
  *
  * Errors: a function that can fail returns a kiln_status*, NULL if it succeeded. Free it with kiln_status_free(). Every
  * function checks its arguments: NULL where an object is needed is KILN_INVALID_ARGUMENT. Functions that free accept NULL.
@@ -78,7 +79,9 @@ typedef enum kiln_log_level {
   KILN_LOG_INT = -2147483647 - 1
 } kiln_log_level;
 
-/* Receives one line without a newline. Called from several threads at once. */
+/* Receives one line without a newline. Called from several threads at once, also while the library holds locks. So functions of
+ * its cache or runtime, and of their jobs, are KILN_UNAVAILABLE in it; closing does nothing, and freeing a job cancels it. It
+ * must not wait for a thread that may be in such a function. */
 typedef void (*kiln_log_function)(void* user, kiln_log_level level, const char* component, const char* message);
 
 /* --- program cache: "bring your own compiler" */
@@ -144,9 +147,9 @@ static inline kiln_identity kiln_identity_of(const char* api, const char* device
 typedef struct kiln_key_builder kiln_key_builder;
 typedef struct kiln_key kiln_key; /* SHA-256 over named, length-delimited fields; belongs to one cache */
 
-/* label: what people see in `kiln cache list`; not part of the key. Add everything that changes the compiled bytes: source,
- * options, constants. Names are letters, digits, '_', '.' and '-', at most 128. Equal fields in equal order give equal
- * keys. "source" and "options" are compared line by line by kiln_cache_explain(). */
+/* label: what people see in `kiln cache list`, at most 4096 bytes; not part of the key. Add everything that changes the compiled
+ * bytes: source, options, constants. Names are letters, digits, '_', '.' and '-', at most 128. Equal fields in equal order give
+ * equal keys. "source" and "options" are compared line by line by kiln_cache_explain(). */
 KILN_API KILN_MUST_USE kiln_status* kiln_key_builder_create(kiln_cache* cache, const kiln_identity* identity,
                                                             const char* label, kiln_key_builder** builder);
 KILN_API KILN_MUST_USE kiln_status* kiln_key_builder_text(kiln_key_builder* builder, const char* name, const char* text);
@@ -227,15 +230,17 @@ KILN_API int kiln_pending_ended(const kiln_pending* pending); /* 1: the request 
 /* Does not stop the build. */
 KILN_API void kiln_pending_free(kiln_pending* pending);
 
-/* Lookup in memory only, for hot loops. No lock is taken. What kiln_cache_find() returns is valid until the guard is left.
- * Leave the guard on the thread that entered it; keep it short, since it delays freeing of evicted programs. */
+/* Lookup in memory only, for hot loops. No lock is taken. kiln_cache_find() fills `found` if it returns 1, and what it gives is
+ * valid until the guard is left. Only a guard of the same cache protects it.
+ * Leave the guard on the thread that entered it; keep it short, since it delays freeing of evicted programs.
+ * Both structs are frozen: a guard is returned by value, and a wrong `size` would look as if the program were not there. */
 typedef struct kiln_guard {
-  void* slot;
+  void* slot; /* NULL: the cache cannot be entered, and nothing is found */
 } kiln_guard;
 typedef struct kiln_found {
-  void* object;
-  const void* bytes;
-  size_t count;
+  void* object;      /* NULL: the program is bytes */
+  const void* bytes; /* NULL: the program has a `load` callback */
+  size_t count;      /* of `bytes` */
 } kiln_found;
 KILN_API kiln_guard kiln_cache_enter(kiln_cache* cache);
 KILN_API int kiln_cache_find(kiln_cache* cache, const kiln_key* key, const kiln_guard* guard, kiln_found* found); /* 0: no */
@@ -334,7 +339,8 @@ typedef enum kiln_access {
 } kiln_access;
 
 /* A dense tensor in C order, in memory of the application. It must stay valid until the job is freed, and unchanged while the
- * job runs. Memory that is aligned to 64 bytes is used without a copy. */
+ * job runs. Memory that is aligned to 64 bytes is used without a copy. A tensor that a job writes shares no memory with another
+ * tensor of the job. */
 typedef struct kiln_tensor {
   size_t size;
   void* data;
@@ -430,7 +436,7 @@ KILN_API KILN_MUST_USE kiln_status* kiln_job_run(kiln_job* job);
 /* The same on a thread of the runtime. */
 KILN_API KILN_MUST_USE kiln_status* kiln_job_start(kiln_job* job);
 /* The result of the job that was started. KILN_TIMEOUT: it runs still, if kiln_job_ended() says so; call it again. Else the run
- * itself timed out. */
+ * itself timed out. KILN_UNAVAILABLE: a callback of the job calls it, and `timeout_ms` is not 0. */
 KILN_API KILN_MUST_USE kiln_status* kiln_job_wait(kiln_job* job, uint32_t timeout_ms);
 KILN_API int kiln_job_ended(kiln_job* job); /* 1: its last run has ended; 0: it runs, or was never started */
 /* Stops waiting for the device; kiln_job_wait() then returns KILN_CANCELLED. Any thread may call it. */

@@ -57,7 +57,8 @@ typedef struct kiln_opengl_stage {
   const char* source;
 } kiln_opengl_stage;
 
-/* What the cache holds: the bytes, so that the next caller links a program object of its own. */
+/* What the cache holds: the bytes, so that the next caller links a program object of its own. Frozen: parts of a process that
+ * were compiled with other versions of this file may share the cache. */
 typedef struct kiln_opengl_blob {
   size_t count;
   unsigned char* bytes; /* the binary format, 4 bytes, then the binary */

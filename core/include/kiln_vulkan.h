@@ -30,7 +30,8 @@ typedef struct kiln_vulkan {
 /* Creates one pipeline with the pipeline cache. */
 typedef VkResult (*kiln_vulkan_create)(void* user, VkDevice device, VkPipelineCache cache, VkPipeline* pipeline);
 
-/* What a kiln_program of this adapter holds. */
+/* What a kiln_program of kiln_vulkan_pipeline() holds. Frozen: parts of a process that were compiled with other versions of
+ * this file may share the cache. So is kiln_vulkan_module. */
 typedef struct kiln_vulkan_object {
   VkDevice device;
   VkPipeline pipeline;

@@ -368,16 +368,17 @@ class Job:
             return self._run()
 
     def _free(self) -> Any:
-        """The lock. Raises where it would never be free: a signal handler on the thread that has it, and `progress`, for whose
-        end the thread that has it waits."""
+        """The lock. Raises where it would never be free: a signal handler on the thread that has it, and `progress` and `log`, for
+        whose end the thread that has it waits."""
         lock = self._lock
         taken = lock._is_owned()
-        if not taken and _kiln.progressing() is not None:
+        if not taken and _kiln.in_callback():
             taken = not lock.acquire(False)
             if not taken:
                 lock.release()
         if taken:
-            raise Error("unavailable", f"job {self.name!r} runs already. A `progress` function or signal handler cannot wait for it")
+            raise Error("unavailable", f"job {self.name!r} runs already. A `progress` or `log` function or a signal handler cannot "
+                                       "wait for it")
         return lock
 
     def _run(self) -> Any:
@@ -455,7 +456,7 @@ class Future:
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Waits as result(), and returns what that raises, or None."""
         end = None if timeout is None else monotonic() + timeout
-        waits_for_itself = _kiln.progressing() is self.job._handle
+        waits_for_itself = _kiln.waits_for_itself(self.job._handle)
         try:
             while not self.done():
                 left = _STEP if end is None else end - monotonic()
@@ -469,7 +470,8 @@ class Future:
         if self._done:
             return self._error
         if waits_for_itself:
-            raise Error("unavailable", f"job {self.job.name!r}: its `progress` function cannot wait for its own run")
+            raise Error("unavailable", f"job {self.job.name!r}: its `progress` function and the `log` of its runtime cannot wait for "
+                                       "its own run")
         raise TimeoutError(f"job {self.job.name!r} runs after {timeout} s still")
 
     def __repr__(self) -> str:

@@ -92,6 +92,23 @@ TEST_CASE("arguments: an identity without api, device or driver makes no key") {
   CHECK(builder == nullptr);
 }
 
+TEST_CASE("arguments: a label that nobody could read back is refused") {
+  const StoreFolder store;
+  const auto cache = store.open();
+  const kiln_identity identity = identity_of();
+  kiln_key_builder* builder = nullptr;
+  check_refused(kiln_key_builder_create(cache.get(), &identity, std::string(4097, 'x').c_str(), &builder),
+                "label of 4097 bytes, expected at most 4096");
+  CHECK(builder == nullptr);
+  must(kiln_key_builder_create(cache.get(), &identity, std::string(4096, 'x').c_str(), &builder));
+  kiln_key_builder_free(builder);
+}
+
+// Applications were compiled with these layouts, and nothing tells the library which.
+static_assert(sizeof(kiln_guard) == sizeof(void*) && sizeof(kiln_found) == 3 * sizeof(void*) &&
+              offsetof(kiln_found, object) == 0 && offsetof(kiln_found, bytes) == sizeof(void*) &&
+              offsetof(kiln_found, count) == 2 * sizeof(void*));
+
 TEST_CASE("arguments: a key without fields, or with one that was refused, is not made") {
   const StoreFolder store;
   const auto cache = store.open();

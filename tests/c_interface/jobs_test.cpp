@@ -269,6 +269,74 @@ TEST_CASE("jobs: what is missing or wrong is named") {
   kiln_close(nullptr);
 }
 
+TEST_CASE("jobs: a tensor that is written shares no memory with another one, aligned or not") {
+  Jobs jobs;
+  if (!jobs.has("opengl:0")) return;
+  struct alignas(64) Values {
+    float all[2048];
+  };
+  const auto values = std::make_unique<Values>();
+  const std::int64_t shape[] = {1024}, square[] = {2, 2};
+  const Job job = job_of(jobs.runtime, "shared");
+  const double scale = 2;
+  // Floats from the start of the first tensor to that of the second.
+  const auto run = [&](std::size_t first, std::size_t second, kiln_access access) {
+    const kiln_tensor x = kiln_tensor_of(values->all + first, KILN_F32, 1, shape),
+                      y = kiln_tensor_of(values->all + second, KILN_F32, 1, shape);
+    must(kiln_job_kernel(job.get(), "saxpy.comp", saxpy));
+    must(kiln_job_constant(job.get(), "A", "1.5"));
+    must(kiln_job_uniform(job.get(), "scale", KILN_F64, 0, nullptr, &scale));
+    must(kiln_job_buffer(job.get(), "X", KILN_READ, &x));
+    must(kiln_job_buffer(job.get(), "Y", access, &y));
+    must(kiln_job_grid(job.get(), 16, 1, 1));
+    must(kiln_job_device(job.get(), "opengl:0"));
+    return Answer(kiln_job_run(job.get()));
+  };
+  for (const auto& [first, second] :
+       std::vector<std::pair<std::size_t, std::size_t>>{{0, 0}, {1, 1}, {0, 1008}, {1023, 0}}) {
+    const Answer refused = run(first, second, KILN_READ_WRITE);
+    CHECK(refused.code == KILN_INVALID_ARGUMENT);
+    CHECK_THAT(refused.message, Catch::Contains("job 'shared': buffer Y is written and shares memory with buffer X"));
+  }
+  CHECK(run(0, 1024, KILN_READ_WRITE).ok());
+  CHECK(run(1024, 0, KILN_READ_WRITE).ok());
+
+  const kiln_tensor a = kiln_tensor_of(values->all, KILN_F32, 2, square),
+                    b = kiln_tensor_of(values->all + 4, KILN_F32, 2, square),
+                    c = kiln_tensor_of(values->all + 64, KILN_F32, 2, square);
+  must(kiln_job_device(job.get(), "cpu"));
+  must(kiln_job_gemm(job.get(), &a, &b, nullptr, 0, &a));
+  CHECK_THAT(Answer(kiln_job_run(job.get())).message, Catch::Contains("output is written and shares memory with a,"));
+  must(kiln_job_gemm(job.get(), &a, &b, nullptr, 0, &b));  // weights were read already
+  must(kiln_job_run(job.get()));
+  must(kiln_job_gemm(job.get(), &a, &a, nullptr, 0, &c));
+  must(kiln_job_run(job.get()));
+}
+
+TEST_CASE("jobs: an array whose type is refused is an error that says how to convert it") {
+  Jobs jobs;
+  if (!jobs.has("opengl:0")) return;
+  std::vector<std::uint16_t> halves(1024);
+  const std::int64_t shape[] = {1024}, square[] = {2, 2};
+  const kiln_tensor half = kiln_tensor_of(halves.data(), KILN_F16, 1, shape),
+                    half_square = kiln_tensor_of(halves.data(), KILN_F16, 2, square);
+  Saxpy given(jobs.runtime);
+  const kiln_tensor y = kiln_tensor_of(given.y.data(), KILN_F32, 1, shape);
+  must(kiln_job_kernel(given.job.get(), "saxpy.comp", saxpy));
+  must(kiln_job_constant(given.job.get(), "A", "1.5"));
+  must(kiln_job_buffer(given.job.get(), "X", KILN_READ, &half));
+  must(kiln_job_buffer(given.job.get(), "Y", KILN_READ_WRITE, &y));
+  const Answer kernel(kiln_job_run(given.job.get()));
+  CHECK(kernel.code == KILN_INVALID_ARGUMENT);
+  CHECK_THAT(kernel.message,
+             Catch::Contains("holds float32, and the job provides float16, expected float32, or uint8") &&
+                 Catch::Contains("An array in memory: convert it to float32 before the call"));
+  const Answer layer(kiln_job_gemm(given.job.get(), &half_square, &half_square, nullptr, 0, &half_square));
+  CHECK(layer.code == KILN_INVALID_ARGUMENT);
+  CHECK_THAT(layer.message,
+             Catch::Contains("a: float16 [2, 2], expected float32 [2, 2]. Convert the elements before the call"));
+}
+
 TEST_CASE("jobs: a job that was cancelled ends with that, and runs again") {
   Jobs jobs;
   if (!jobs.has("opengl:0")) return;
@@ -316,6 +384,18 @@ TEST_CASE("jobs: a callback of a job cannot close what runs it") {
       },
       &handles));
   CHECK(Answer(kiln_job_run(job)).code == KILN_CANCELLED);
+  // Nor can it wait for it; to look takes no time.
+  std::pair<kiln_job*, std::vector<kiln_code>> waiting{job, {}};
+  must(kiln_job_progress(
+      job,
+      [](void* user, std::uint32_t, std::uint32_t) {
+        auto& [of, codes] = *static_cast<decltype(waiting)*>(user);
+        if (codes.empty()) codes = {Answer(kiln_job_wait(of, 60'000)).code, Answer(kiln_job_wait(of, 0)).code};
+        return 1;
+      },
+      &waiting));
+  must(kiln_job_run(job));
+  CHECK(waiting.second == std::vector<kiln_code>{KILN_UNAVAILABLE, KILN_TIMEOUT});
   must(kiln_job_progress(job, nullptr, nullptr));
   must(kiln_job_run(job));
 }
@@ -407,6 +487,57 @@ TEST_CASE("jobs: a log function that frees the job only cancels it, and one that
     CHECK(c[0] == 4.0f);
   }
   closing.runtime = nullptr;
+  kiln_close(runtime);
+}
+
+TEST_CASE("jobs: a log function that runs jobs or asks its runtime is refused at once") {
+  if (!Jobs().has("opengl:0")) return;
+  struct Asking {
+    kiln_runtime* runtime = nullptr;
+    kiln_job *running = nullptr, *other = nullptr;
+    std::vector<std::string> said;
+    int ended = -1, lines = 0;
+
+    void note(const Answer& answer) { said.push_back(std::string(kiln_code_name(answer.code)) + " " + answer.message); }
+  } asking;
+  const StoreFolder folder;
+  kiln_cache_options options = folder.options();
+  options.log_level = KILN_LOG_DEBUG;
+  options.log_user = &asking;
+  options.log = [](void* user, kiln_log_level, const char*, const char*) {
+    auto& self = *static_cast<Asking*>(user);
+    if (self.runtime == nullptr || self.lines++ != 0) return;
+    char* text = nullptr;
+    std::size_t loaded = 0;
+    kiln_job* made = nullptr;
+    kiln_report report;
+    report.size = sizeof report;
+    self.ended = kiln_job_ended(self.running);
+    self.note(kiln_runtime_metrics(self.runtime, &text));
+    self.note(kiln_job_create(self.runtime, "more", &made));
+    self.note(kiln_job_get_report(self.running, &report));
+    self.note(kiln_job_wait(self.running, 60000));
+    self.note(kiln_runtime_devices(self.runtime, &text));
+    self.note(kiln_runtime_warm(self.runtime, "cpu", 1, &loaded));
+    self.note(kiln_job_run(self.other));
+    self.note(kiln_job_start(self.other));
+  };
+  kiln_runtime* runtime = nullptr;
+  must(kiln_open(&options, &runtime));
+  {
+    Saxpy running(runtime), other(runtime);
+    asking.running = running.job.get(), asking.other = other.job.get();
+    asking.runtime = runtime;
+    must(kiln_job_run(running.job.get()));
+    asking.runtime = nullptr;
+    CHECK(running.wrong(3) == 0);
+    CHECK(asking.ended == 0);
+    REQUIRE(asking.said.size() == 8);
+    for (const std::string& said : asking.said)
+      CHECK_THAT(said, Catch::Contains("unavailable kiln_") && Catch::Contains("called by `log`"));
+    must(kiln_job_run(other.job.get()));
+    CHECK(other.wrong(3) == 0);
+  }
   kiln_close(runtime);
 }
 

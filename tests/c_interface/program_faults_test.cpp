@@ -217,6 +217,72 @@ TEST_CASE("program faults: a log function that closes its cache does nothing, an
   kiln_cache_close(closing.cache);
 }
 
+TEST_CASE("program faults: a log function that uses its own cache is refused at once, another cache serves it") {
+  const StoreFolder store;
+  struct Using {
+    kiln_cache *cache = nullptr, *other = nullptr;
+    const kiln_key *key = nullptr, *key_of_other = nullptr;
+    kiln_pending* pending = nullptr;
+    std::vector<std::string> said;
+    bool inside = false;
+    TextCompiler compiler;
+
+    void note(const std::string& what) { said.push_back(what); }
+    void note(kiln_status* status) {
+      const Answer answer(status);
+      note(std::string(kiln_code_name(answer.code)) + ": " + answer.message);
+    }
+  } user;
+  kiln_cache_options options = store.options();
+  options.log_level = KILN_LOG_DEBUG;
+  options.log_user = &user;
+  options.log = [](void* of, kiln_log_level, const char*, const char*) {
+    auto& self = *static_cast<Using*>(of);
+    if (self.cache == nullptr || self.inside || !self.said.empty()) return;
+    self.inside = true;
+    kiln_program* program = nullptr;
+    kiln_cache_stats stats;
+    stats.size = sizeof stats;
+    self.note(kiln_cache_get_stats(self.cache, &stats));
+    self.note(kiln_cache_remove(self.cache, self.key));
+    self.note(kiln_pending_wait(self.pending, 60000, &program));
+    self.note(self.compiler.get(self.cache, self.key));
+    self.note(self.compiler.get(self.other, self.key_of_other));
+    kiln_cache_trim_memory(self.cache);
+    self.inside = false;
+  };
+  must(kiln_cache_open(&options, &user.cache));
+  kiln_cache* cache = user.cache;
+  user.cache = nullptr;
+  const auto other = StoreFolder().open();
+  {
+    const Key key = key_of(cache, "one"), waiting = key_of(cache, "waiting"), of_other = key_of(other.get(), "one");
+    std::atomic<bool> go{false};
+    TextCompiler slow;
+    slow.on_build = [&](kiln_request* request) {
+      while (!go) std::this_thread::yield();
+      return TextCompiler::compile(request);
+    };
+    const kiln_compiler callbacks = slow.compiler();
+    must(kiln_cache_start(cache, waiting.get(), &callbacks, &user.pending));
+    user.key = key.get(), user.key_of_other = of_other.get(), user.other = other.get(), user.cache = cache;
+    TextCompiler compiler;
+    CHECK(compiler.get(cache, key.get()) == "compiled one/3");
+    user.cache = nullptr;
+    go = true;
+    kiln_program* program = nullptr;
+    must(kiln_pending_wait(user.pending, 60000, &program));
+    kiln_program_free(program);
+    kiln_pending_free(user.pending);
+    REQUIRE(user.said.size() == 5);
+    for (std::size_t at = 0; at < 4; ++at) {
+      CHECK_THAT(user.said[at], Catch::StartsWith("unavailable: kiln_") && Catch::Contains("called by `log`"));
+    }
+    CHECK(user.said[4] == "compiled one/3");
+  }
+  kiln_cache_close(cache);
+}
+
 TEST_CASE("program faults: a program that is in memory as the other kind is refused, with both sides") {
   const StoreFolder store;
   TextCompiler text;

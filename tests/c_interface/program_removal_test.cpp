@@ -1,4 +1,5 @@
 // Programs that are removed, replaced or dropped with their context.
+#include "c_interface/cache.hpp"
 #include "c_interface/store.hpp"
 
 #include <kiln_egl.h>
@@ -150,6 +151,32 @@ TEST_CASE("program removal: identities and contexts that are gone take no memory
   must(kiln_cache_drop_context(cache.get(), reinterpret_cast<const void*>(std::uintptr_t{16})));
   CHECK(compiler.get(cache.get(), kept.get()) == "compiled one/1");
   CHECK(compiler.get(cache.get(), other.get()) == "compiled one/3");
+}
+
+TEST_CASE("program removal: identities that were used once take no memory when their programs are gone") {
+  const auto cache = StoreFolder().open([](kiln_cache_options& options) {
+    options.directory = "";
+    options.max_programs = 64;
+  });
+  TextCompiler compiler;
+  const auto use = [&](int driver) {
+    const Key key = key_of(cache.get(), "one", std::to_string(driver).c_str());
+    const std::string got = compiler.get(cache.get(), key.get());
+    if (got != "compiled one/3") FAIL_CHECK("driver " << driver << ": " << got);
+  };
+  const Key kept = key_of(cache.get(), "one", "kept");
+  ProgramPointer program;
+  REQUIRE(compiler.get(cache.get(), kept.get(), program).ok());
+  for (int driver = 0; driver < 1000; ++driver) use(driver);
+  const std::size_t before = heap();
+  for (int driver = 1000; driver < 10000; ++driver) use(driver);
+  // A device takes 1 KiB. The cache remembers which programs it held, about 100 bytes each and at most 65,536.
+  CHECK(heap() < before + (3u << 20));
+  CHECK(cache->devices.size() <= 200);
+  CHECK(cache->spare_devices.empty());
+  // A new object may have the address of one that is gone: the programs are those of its identity.
+  for (int driver = 0; driver < 200; ++driver) use(driver);
+  CHECK(compiler.get(cache.get(), kept.get()) == "compiled one/1");
 }
 
 TEST_CASE("program removal: a blob that EGL's driver sets again replaces the one that it refused") {

@@ -853,6 +853,17 @@ class Arrays(unittest.TestCase):
                     rt.kernel("saxpy.comp", text=SAXPY, grid=1, buffers={"X": wrong, "Y": arrays()[1]})
         np.testing.assert_array_equal(net(a), a @ a)
 
+    def test_arrays_of_a_type_that_a_kernel_refuses(self):
+        x, y = arrays()
+        with self.assertRaisesRegex(kiln.Error, r"provides float16, expected float32, or uint8 \(its bytes\)\. An array in memory: "
+                                                "convert it to float32 before the call"):
+            rt.run("saxpy.comp", text=SAXPY, grid=16, buffers={"X": x.astype("float16"), "Y": y}, constants={"A": 1})
+        sampled = SAXPY.replace("void main", "uniform sampler2D photo;\nvoid main").replace("A * ", "texture(photo, vec2(0)).x * ")
+        with self.assertRaisesRegex(kiln.Error, "float64 .* convert: an array in memory to float32 before the call"):
+            rt.run("saxpy.comp", text=sampled, grid=16, buffers={"X": x, "Y": y}, samplers={"photo": np.zeros((4, 4, 4))})
+        with self.assertRaisesRegex(kiln.Error, r"a: float16 \[2, 2\], expected float32 \[2, 2\]\. Convert the elements before"):
+            rt.gemm(np.ones((2, 2), "float16"), matrix(1, 0, 0, 1))
+
     def test_dlpack_out(self):
         memory = kiln.Memory.empty((2, 3), "float32")
         array = np.from_dlpack(memory)  # of DLPack 0
@@ -1449,6 +1460,69 @@ except KeyboardInterrupt:
         cache.get({"source": "x"}, lambda: b"x", driver="1")
         self.assertEqual(len(lines), 1)
         self.assertEqual(lines[0][:2], (3, "cache"))
+
+    def test_a_log_function_that_uses_its_runtime_is_refused_at_once(self):
+        said = run_python("""
+import gc, kiln, numpy as np, tempfile, threading
+a, said, inside, jobs, futures = np.ones((2, 2), "float32"), [], threading.local(), [], []
+rt = None
+def attempt(call):
+    try:
+        call()
+        said.append("done")
+    except kiln.Error as error:
+        said.append(error.code)
+def log(level, component, message):
+    if rt is None or said:
+        return
+    said.append("begun")
+    for call in (lambda: rt.gemm(a, a), lambda: rt.devices(), lambda: rt.warm("cpu"), lambda: jobs[0].run(), lambda: jobs[0].start(),
+                 lambda: futures[0].result(), lambda: futures[0].exception(60), lambda: rt.cache.stats()):
+        attempt(call)
+    said.append(futures[0].done())
+folder = tempfile.TemporaryDirectory()
+runtime = kiln.open(directory=folder.name + "/cache", key_file=folder.name + "/key", log=log, log_level="debug")
+net = runtime.pipeline([{"op": "gemm", "m": 2, "n": 2, "k": 2, "input": "x", "weights": a, "output": "y"}], device="cpu")
+jobs.append(net.bind(a))
+lock = threading.Lock()
+with lock:
+    class Late:  # the log sees the future that is being made
+        def __getitem__(self, at):
+            with lock:
+                return futures_made[at]
+    futures, futures_made, rt = Late(), [], runtime
+    futures_made.append(net.start())
+print(futures_made[0].result(60)[0, 0], *said)
+rt = None
+print(runtime.gemm(a, a, device="cpu")[0, 0])
+""", timeout=60)
+        self.assertEqual(said, "2.0 begun" + 8 * " unavailable" + " False\n2.0\n")
+
+    def test_a_job_that_runs_and_whose_last_reference_ends_in_the_log(self):
+        said = run_python("""
+import gc, kiln, numpy as np, tempfile, threading, weakref
+a, jobs, ready, ended = np.ones((2, 2), "float32"), [], threading.Event(), threading.Event()
+def log(level, component, message):
+    if jobs and threading.current_thread() is not threading.main_thread() and not ended.is_set():
+        ready.wait(60)
+        jobs.clear()
+        gc.collect()
+        ended.set()
+folder = tempfile.TemporaryDirectory()
+runtime = kiln.open(directory=folder.name + "/cache", key_file=folder.name + "/key", log=log, log_level="debug")
+x = kiln.empty((2, 2))
+alive = weakref.ref(x)
+net = runtime.pipeline([{"op": "gemm", "m": 2, "n": 2, "k": 2, "input": "x", "weights": a, "output": "y"}], device="cpu",
+                       repeat=1_000_000_000)
+jobs.append(net)
+net.bind(x).start()
+del x, net
+ready.set()
+print(ended.wait(60), alive() is not None)  # the run may use it still
+runtime.gemm(a, a, device="cpu")
+print(alive() is None)
+""", timeout=60)
+        self.assertEqual(said, "True True\nTrue\n")
 
     def test_traces(self):
         with kiln.open(directory="", trace=True) as runtime:

@@ -128,6 +128,11 @@ TEST_CASE("program interface: access, type and size of a storage block", "[contr
   CHECK(provide(declared, kernel({buffer(Access::read, 8)})));
   check_refused(declared, kernel({buffer(Access::read, 8, DType::i32)}), {"holds float32", "provides int32"});
   check_refused(declared, kernel({buffer(Access::read, 8, DType::f64)}), {"holds float32", "provides float64"});
+  // Advice for an application's array and for a file.
+  check_refused(declared, kernel({buffer(Access::read, 8, DType::f16)}),
+                {"provides float16, expected float32, or uint8 (its bytes)",
+                 "An array in memory: convert it to float32 before the call",
+                 "A file: add dtype = \"float32\", which converts it"});
   CHECK(provide(declared, kernel({buffer(Access::read, 8, DType::u8)})));
   a.element = ElementType::u64;
   a.element_bytes = a.array_stride = a.bytes = 8;
