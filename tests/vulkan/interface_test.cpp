@@ -218,6 +218,34 @@ TEST_CASE("vulkan: storage blocks are found by name, number and set", "[vulkan][
         {0, 2, 4, 6});
 }
 
+TEST_CASE("vulkan: a length that is an expression of specialization constants has its value", "[vulkan][interface]") {
+  if (!Vulkan::instance().usable()) return;
+  const std::string number = "layout(constant_id = 1) const int N = 3;\n";
+  const std::string sized =
+      number + "layout(std430, binding = 0) readonly buffer A { float a[(N > 2 ? N : 2) * 20 + 4]; };\n";
+  check(Kernel(sized, "a[i]").input(ramp(), "A"), {0, 1, 2});
+  refuse(Kernel(sized, "a[i]").input(std::vector<float>(8), "A"),
+         "takes at least 256 bytes, and the job provides 32 bytes");
+  check(Kernel(number + "layout(std140) uniform B { vec4 v[N * 2 - 4]; };\n", "v[i % 2].y")
+            .uniform<double>("B.v", Uniform::Type::number, {2, 4}, {0, 1, 0, 0, 0, 2, 0, 0}),
+        {1, 2, 1});
+  refuse(Kernel(number + "shared float s[N * 100000];\n", "(s[i] = i, barrier(), s[i])"), "1200000 bytes of shared");
+  // glslang places what follows such an array as if it had one element.
+  refuse(Kernel(number + "layout(std140) uniform B { vec4 v[N * 2]; float z; };\n", "v[5].y + z").number("B.z", 1),
+         "B: v lies over");
+  refuse(Kernel(number + "struct S { float a[N + N]; float b; };\nlayout(std430) readonly buffer A { S s[]; };\n",
+                "s[i].a[5] + s[i].b")
+             .input(ramp(), "A"),
+         "A: s[].a lies over");
+}
+
+TEST_CASE("vulkan: GLSL that Vulkan does not allow is refused before the driver has it", "[vulkan][interface]") {
+  if (!Vulkan::instance().usable()) return;
+  refuse(Kernel("layout(std140) uniform B { float x; float z; } b[2][2];\n", "b[0][0].z + b[1][0].z"),
+         "variable b: an array of arrays of resources");
+  refuse(Kernel("uniform sampler2D s[2][2];\n", "texelFetch(s[1][0], ivec2(0), 0).r"), "array of arrays of resources");
+}
+
 TEST_CASE("vulkan: samplers and images have the job's texels", "[vulkan][interface][image]") {
   if (!Vulkan::instance().usable()) return;
   const auto sampler = BindingKind::sampler, image = BindingKind::image;
@@ -275,6 +303,65 @@ TEST_CASE("vulkan: an image of another type than its tensor is refused where it 
       "not supported on Vulkan devices");
 }
 
+TEST_CASE("vulkan: a texture whose texels would be converted before an earlier pass writes them is refused",
+          "[vulkan][interface][image]") {
+  if (!Vulkan::instance().usable()) return;
+  Device& device = *Vulkan::instance().device();
+  KernelSource writing, reading;
+  writing.dialect = reading.dialect = Dialect::glsl;
+  writing.text =
+      "#version 450\nlayout(local_size_x = 4) in;\nlayout(std430, binding = 0) writeonly buffer T { float t[]; };\n"
+      "void main() { t[gl_LocalInvocationID.x] = 7; }\n";
+  reading.text =
+      "#version 450\nlayout(local_size_x = 1) in;\nlayout(std430, binding = 0) writeonly buffer Y { float y; };\n"
+      "uniform sampler2D s;\nvoid main() { y = texelFetch(s, ivec2(0), 0).g; }\n";
+  writing.bindings = {Access::write};
+  reading.bindings = {Access::write, Access::read};
+  auto writer = device.build(writing), reader = device.build(reading);
+  REQUIRE((writer && reader));
+  std::vector<std::unique_ptr<Buffer>> buffers;
+  for (const std::uint64_t bytes : {16U, 4U}) {
+    BufferDesc desc;
+    desc.bytes = bytes;
+    desc.usage = BufferUsage::readback;
+    auto buffer = device.create_buffer(desc);
+    REQUIRE(buffer);
+    buffers.push_back(std::move(*buffer));
+  }
+  for (const std::int64_t channels : {4, 3}) {
+    UserKernelSpec kernel;
+    kernel.dialect = Dialect::glsl;
+    kernel.bindings.resize(2);
+    kernel.bindings[0].access = Access::write;
+    kernel.bindings[0].bytes = 4;
+    kernel.bindings[0].name = "Y";
+    kernel.bindings[1].kind = BindingKind::sampler;
+    kernel.bindings[1].access = Access::read;
+    kernel.bindings[1].bytes = static_cast<std::uint64_t>(channels) * 4;
+    kernel.bindings[1].dtype = DType::f32;
+    kernel.bindings[1].shape = {1, 1, channels};
+    kernel.bindings[1].name = "s";
+    const auto sources = provide(*(*reader)->interface(reading), kernel);
+    INFO((sources ? std::string() : sources.error().text()));
+    REQUIRE(sources);
+    Buffer* const written[] = {buffers[0].get()};
+    Buffer* const read[] = {buffers[1].get(), buffers[0].get()};
+    const PassLaunch passes[] = {{writer->get(), written, {1, 1, 1}}, {reader->get(), read, {1, 1, 1}, *sources}};
+    const auto value = device.submit({passes});
+    INFO(channels << " channels: " << (value ? std::string() : value.error().text()));
+    REQUIRE(value.has_value() == (channels == 4));
+    if (!value) {
+      CHECK(value.error().code == StatusCode::unsupported);
+      CHECK_THAT(value.error().message, Catch::Contains("sampler2D s: an earlier pass writes its tensor of float32"));
+      continue;
+    }
+    REQUIRE(device.wait(*value, Deadline::never()));
+    std::vector<std::byte> result(4);
+    REQUIRE(buffers[1]->read(0, result).ok());
+    CHECK(values_of_bytes<float>(result)[0] == 7);
+  }
+}
+
 TEST_CASE("vulkan: a resource that the job does not provide is named", "[vulkan][interface]") {
   if (!Vulkan::instance().usable()) return;
   refuse(Kernel("uniform float gain;\n", "gain"), "uniform float gain");
@@ -285,6 +372,7 @@ TEST_CASE("vulkan: a resource that the job does not provide is named", "[vulkan]
   refuse(Kernel("uniform uint n;\n", "n").integer("n", -1), "out of range");
   refuse(Kernel("uniform texture2D t; uniform sampler s;\n", "texelFetch(sampler2D(t, s), ivec2(0), 0).x"),
          "combined sampler");
+  refuse(Kernel("uniform sampler2DShadow s;\n", "texture(s, vec3(0.5))"), "sampler2DShadow s");
   refuse(Kernel("", "1.0").number("none", 1.0), "no such uniform");
 }
 
@@ -322,8 +410,9 @@ constexpr const char* adding =
     "layout(push_constant) uniform Push { float more; };\n"
     "void main() { uint i = gl_LocalInvocationID.x; y[i] = x[i] + more; }\n";
 
-Status run_module(const std::string& module, std::vector<std::vector<std::byte>>& tensors) {
+Status run_module(const std::string& module, std::vector<std::vector<std::byte>>& tensors, std::string entry = "main") {
   UserKernelSpec kernel;
+  kernel.entry = std::move(entry);
   kernel.dialect = Dialect::code_object;
   kernel.path = "mine.spv";
   kernel.text = module;
@@ -348,6 +437,62 @@ TEST_CASE("vulkan: a SPIR-V module of the user runs, with names and numbers of i
   REQUIRE(status.ok());
   const auto result = values_of_bytes<float>(tensors[1]);
   for (std::uint32_t i = 0; i < lanes; ++i) CHECK(result[i] == static_cast<float>(i) + 0.5F);
+}
+
+TEST_CASE("vulkan: a SPIR-V module has the entry point of the job", "[vulkan][spirv]") {
+  if (!Vulkan::instance().usable()) return;
+  std::vector<std::vector<std::byte>> tensors{bytes_of_values(ramp()), bytes_of_values(std::vector<float>(lanes)),
+                                              bytes_of_values(std::vector<double>{0.5})};
+  const Status status = run_module(module_of(adding), tensors, "other");
+  INFO(status.text());
+  CHECK(status.code == StatusCode::invalid_argument);
+  CHECK_THAT(status.message, Catch::Contains("entry 'other': the module's entry point is 'main'"));
+}
+
+TEST_CASE("vulkan: a SPIR-V module may have the layouts that GLSL may have", "[vulkan][spirv]") {
+  if (!Vulkan::instance().usable()) return;
+  std::string text = adding;
+  text.replace(text.find("layout(local"), 0, "#extension GL_EXT_scalar_block_layout : require\n");
+  text.replace(text.find("std430, binding = 0) readonly buffer X { float x[]; }"), 53,
+               "scalar, binding = 0) readonly buffer X { float first; vec3 v[]; }");
+  text.replace(text.find("x[i]"), 4, "v[i / 3u][i % 3u]");
+  std::vector<std::vector<std::byte>> tensors{bytes_of_values(ramp()), bytes_of_values(std::vector<float>(lanes)),
+                                              bytes_of_values(std::vector<double>{0.5})};
+  const Status status = run_module(module_of(text), tensors);
+  INFO(status.text());
+  REQUIRE(status.ok());
+  CHECK(values_of_bytes<float>(tensors[1])[5] == 6.5F);
+}
+
+TEST_CASE("vulkan: blocks of a SPIR-V module without names have one each", "[vulkan][spirv]") {
+  if (!Vulkan::instance().usable()) return;
+  const std::string named = module_of(
+      "#version 450\nlayout(local_size_x = 1) in;\nlayout(std430, binding = 0) writeonly buffer Y { float y; };\n"
+      "layout(set = 0, binding = 2) uniform P { float a; } p;\nlayout(set = 1, binding = 2) uniform Q { float a; } q;\n"
+      "void main() { y = 10 * p.a + q.a; }\n");
+  UserKernelSpec kernel;
+  kernel.dialect = Dialect::code_object;
+  kernel.path = "mine.spv";
+  constexpr std::size_t head = 20;
+  kernel.text = named.substr(0, head);
+  for (std::size_t at = head; at < named.size();) {
+    std::uint32_t word = 0;
+    std::memcpy(&word, named.data() + at, sizeof word);
+    const std::size_t length = std::size_t{word >> 16} * 4;
+    const std::uint32_t op = word & 0xffffU;
+    if (op != 5 && op != 6) kernel.text += named.substr(at, length);  // OpName, OpMemberName
+    at += length;
+  }
+  kernel.bindings.resize(1);
+  kernel.bindings[0].access = Access::write;
+  kernel.bindings[0].bytes = 4;
+  kernel.uniforms.push_back({"binding2.member0", Uniform::Type::number, {}});
+  kernel.uniforms.push_back({"set1.binding2.member0", Uniform::Type::number, {}});
+  std::vector<std::vector<std::byte>> tensors{std::vector<std::byte>(4), bytes_of_values(std::vector<double>{1, 2})};
+  const Status status = support::run_kernel(kernel, tensors);
+  INFO(status.text());
+  REQUIRE(status.ok());
+  CHECK(values_of_bytes<float>(tensors[0])[0] == 12);
 }
 
 TEST_CASE("vulkan: a SPIR-V module that is not valid does not reach the driver", "[vulkan][spirv]") {

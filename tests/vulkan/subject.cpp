@@ -60,6 +60,7 @@ Status run_kernel(const UserKernelSpec& kernel, std::vector<std::vector<std::byt
   KernelSource source;
   source.dialect = kernel.dialect;
   source.text = kernel.text;
+  source.entry = kernel.entry;
   source.constants = kernel.constants;
   source.bindings.resize(tensors.size(), Access::read_write);
   source.files = {kernel.path};

@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
+#include <set>
 #include <string_view>
+#include <utility>
 
 namespace kiln::vulkan {
 namespace {
@@ -14,6 +17,7 @@ namespace {
 using Instruction = SpirvModule::Instruction;
 
 constexpr std::uint32_t most_elements = 4096;  // resources of one array of structs, blocks or images
+constexpr std::size_t most_uniforms = 65536;
 
 // In the order of spv::ImageFormat.
 constexpr ImageFormat image_formats_of_spirv[] = {
@@ -35,6 +39,7 @@ class Reflector {
   explicit Reflector(const SpirvModule& module) : module_(module), types_(module) {}
 
   Result<Reflection> reflect() {
+    choose_names();
     for (const SpirvVariable& variable : module_.variables()) {
       if (Status status = add(variable); !status.ok()) return status;
     }
@@ -47,16 +52,40 @@ class Reflector {
   static std::uint32_t operand(Instruction instruction, std::size_t i) { return SpirvModule::operand(instruction, i); }
   static spv::Op op(Instruction instruction) { return SpirvModule::op(instruction); }
 
-  std::string name_of(const SpirvVariable& variable) const {
-    if (std::string block = module_.name(variable.type); !block.empty() && is_struct(variable.type)) return block;
-    if (std::string name = module_.name(variable.id); !name.empty()) return name;
-    return "binding" + std::to_string(variable.binding);
+  // A block has the name of its type, as in GLSL. Compilers of other languages give one type to several variables, and
+  // a module may have no names: what a name stands for must be one resource.
+  void choose_names() {
+    std::map<std::uint32_t, int> users;  // variables of a type
+    for (const SpirvVariable& variable : module_.variables()) users[variable.type] += variable.used ? 1 : 0;
+    std::set<std::pair<bool, std::string>> taken;
+    for (const bool used : {true, false}) {
+      for (const SpirvVariable& variable : module_.variables()) {
+        if (variable.used != used) continue;
+        const bool block = is_struct(variable.type);
+        const std::string number = "binding" + std::to_string(variable.binding);
+        const std::string names[] = {block && users[variable.type] <= 1 ? module_.name(variable.type) : "",
+                                     module_.name(variable.id), number,
+                                     "set" + std::to_string(variable.set) + "." + number};
+        std::string& chosen = names_[variable.id];
+        for (const std::string& name : names) {
+          chosen = name;
+          if (!name.empty() && taken.emplace(block, name).second) break;
+        }
+      }
+    }
   }
+  const std::string& name_of(const SpirvVariable& variable) const { return names_.at(variable.id); }
   bool is_struct(std::uint32_t type) const { return op(definition(type)) == spv::OpTypeStruct; }
 
   Status add(const SpirvVariable& variable) {
     out_.bindings.emplace_back();
     if (variable.storage == spv::StorageClassWorkgroup) return {};
+    if (const std::string member = types_.overlapping(variable.type); !member.empty()) {
+      return invalid_argument(
+          name_of(variable) + ": " + member +
+          " lies over the next bytes of its block. Give its array a length that is a number, not an "
+          "expression of specialization constants");
+    }
     if (variable.storage == spv::StorageClassPushConstant) return add_push_constants(variable);
     if (variable.used && variable.count == 0) {
       return unsupported(name_of(variable) + ": an array of resources of unknown length, expected a length");
@@ -282,6 +311,9 @@ class Reflector {
   }
 
   Status add_leaf(const Numeric& leaf, std::uint32_t length, const std::string& name, const Member& member) {
+    if (out_.members.size() + out_.unused.size() >= most_uniforms) {
+      return unsupported("uniform " + name + ": expected at most " + std::to_string(most_uniforms) + " of them");
+    }
     ProgramResource resource;
     resource.kind = ResourceKind::uniform;
     resource.name = name;
@@ -322,6 +354,7 @@ class Reflector {
     const bool storage = operand(image, 7) == 2;
     const std::uint32_t dim = operand(image, 3);
     const bool arrayed = operand(image, 5) != 0, multisampled = operand(image, 6) != 0;
+    const bool depth = combined && operand(image, 4) == 1;
     resource.kind = storage ? ResourceKind::image : ResourceKind::sampler;
     resource.access = storage ? access_of(variable) : Access::read;
     if (op(image) != spv::OpTypeImage || !(combined || storage)) {
@@ -337,9 +370,8 @@ class Reflector {
     constexpr std::string_view dims[] = {"1D", "2D", "3D", "Cube", "2DRect", "Buffer", "SubpassData"};
     if (resource.type.empty()) {
       resource.type = prefix + (storage ? "image" : "sampler") + std::string(dims[std::min<std::uint32_t>(dim, 6)]) +
-                      (multisampled ? "MS" : "") + (arrayed ? "Array" : "");
+                      (multisampled ? "MS" : "") + (arrayed ? "Array" : "") + (depth ? "Shadow" : "");
     }
-    const bool depth = combined && operand(image, 4) == 1;
     if (resource.unusable.empty() && (multisampled || depth || dim == spv::DimRect || dim > spv::DimBuffer)) {
       resource.unusable = "a job cannot provide this type";
     }
@@ -374,7 +406,8 @@ class Reflector {
   const SpirvModule& module_;
   const SpirvTypes types_;
   Reflection out_;
-  std::vector<std::uint32_t> sets_;  // by slot
+  std::map<std::uint32_t, std::string> names_;  // by variable
+  std::vector<std::uint32_t> sets_;             // by slot
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <string_view>
 
@@ -68,9 +69,81 @@ std::size_t first_literal(spv::Op op) noexcept {
   }
 }
 
+// An operation on integers of 32 bits and booleans; nullopt: another one, or one that has no result.
+std::optional<std::uint32_t> value_of(spv::Op op, std::uint32_t a, std::uint32_t b, std::uint32_t c) noexcept {
+  const auto x = static_cast<std::int32_t>(a), y = static_cast<std::int32_t>(b);
+  const bool divides = y != 0 && !(x == std::numeric_limits<std::int32_t>::min() && y == -1);
+  const auto bits = [](std::int32_t value) { return static_cast<std::uint32_t>(value); };
+  switch (op) {
+    case spv::OpSNegate:
+      return 0U - a;
+    case spv::OpNot:
+      return ~a;
+    case spv::OpLogicalNot:
+      return a == 0 ? 1U : 0U;
+    case spv::OpIAdd:
+      return a + b;
+    case spv::OpISub:
+      return a - b;
+    case spv::OpIMul:
+      return a * b;
+    case spv::OpUDiv:
+      return b == 0 ? std::nullopt : std::optional(a / b);
+    case spv::OpUMod:
+      return b == 0 ? std::nullopt : std::optional(a % b);
+    case spv::OpSDiv:
+      return divides ? std::optional(bits(x / y)) : std::nullopt;
+    case spv::OpSRem:
+      return divides ? std::optional(bits(x % y)) : std::nullopt;
+    case spv::OpSMod:  // with the sign of the second
+      return divides ? std::optional(bits(x % y != 0 && (x < 0) != (y < 0) ? x % y + y : x % y)) : std::nullopt;
+    case spv::OpShiftLeftLogical:
+      return b < 32 ? std::optional(a << b) : std::nullopt;
+    case spv::OpShiftRightLogical:
+      return b < 32 ? std::optional(a >> b) : std::nullopt;
+    case spv::OpShiftRightArithmetic:
+      return b < 32 ? std::optional(bits(x >> b)) : std::nullopt;
+    case spv::OpBitwiseAnd:
+    case spv::OpLogicalAnd:
+      return a & b;
+    case spv::OpBitwiseOr:
+    case spv::OpLogicalOr:
+      return a | b;
+    case spv::OpBitwiseXor:
+      return a ^ b;
+    case spv::OpIEqual:
+    case spv::OpLogicalEqual:
+      return a == b ? 1U : 0U;
+    case spv::OpINotEqual:
+    case spv::OpLogicalNotEqual:
+      return a != b ? 1U : 0U;
+    case spv::OpULessThan:
+      return a < b ? 1U : 0U;
+    case spv::OpULessThanEqual:
+      return a <= b ? 1U : 0U;
+    case spv::OpUGreaterThan:
+      return a > b ? 1U : 0U;
+    case spv::OpUGreaterThanEqual:
+      return a >= b ? 1U : 0U;
+    case spv::OpSLessThan:
+      return x < y ? 1U : 0U;
+    case spv::OpSLessThanEqual:
+      return x <= y ? 1U : 0U;
+    case spv::OpSGreaterThan:
+      return x > y ? 1U : 0U;
+    case spv::OpSGreaterThanEqual:
+      return x >= y ? 1U : 0U;
+    case spv::OpSelect:
+      return a != 0 ? b : c;
+    default:
+      return std::nullopt;
+  }
+}
+
 }  // namespace
 
-Result<std::vector<std::uint32_t>> SpirvModule::validated(std::string_view bytes, std::uint32_t vulkan_version) {
+Result<std::vector<std::uint32_t>> SpirvModule::validated(std::string_view bytes, std::uint32_t vulkan_version,
+                                                          Layout layout) {
   if (bytes.size() % sizeof(std::uint32_t) != 0) {
     return invalid_argument("a SPIR-V module of " + std::to_string(bytes.size()) + " bytes, expected whole words");
   }
@@ -81,8 +154,12 @@ Result<std::vector<std::uint32_t>> SpirvModule::validated(std::string_view bytes
                                                                             : SPV_ENV_VULKAN_1_1;
   const std::unique_ptr<spv_context_t, decltype(&spvContextDestroy)> context(spvContextCreate(environment),
                                                                              spvContextDestroy);
+  const std::unique_ptr<spv_validator_options_t, decltype(&spvValidatorOptionsDestroy)> options(
+      spvValidatorOptionsCreate(), spvValidatorOptionsDestroy);
+  spvValidatorOptionsSetScalarBlockLayout(options.get(), layout == Layout::scalar);
   spv_diagnostic found = nullptr;
-  const spv_result_t result = spvValidateBinary(context.get(), words.data(), words.size(), &found);
+  spv_const_binary_t module{words.data(), words.size()};
+  const spv_result_t result = spvValidateWithOptions(context.get(), options.get(), &module, &found);
   const std::unique_ptr<spv_diagnostic_t, decltype(&spvDiagnosticDestroy)> message(found, spvDiagnosticDestroy);
   if (result == SPV_SUCCESS) return words;
   return invalid_argument("SPIR-V validation: " + (message == nullptr
@@ -181,6 +258,13 @@ Status SpirvModule::index(Instruction instruction, std::size_t at) {
     case spv::OpFunction:
       functions_.push_back(at);
       break;
+    case spv::OpSpecConstantOp:
+      evaluate(instruction);
+      break;
+    case spv::OpTypeArray:
+      if (constant(operand(instruction, 3))) break;
+      return invalid_argument("word " + std::to_string(at) +
+                              ": an array whose length is no number that Kiln can evaluate. Use a constant");
     default:
       break;
   }
@@ -219,7 +303,35 @@ std::optional<std::uint32_t> SpirvModule::decoration(std::uint32_t type, std::ui
   return found == place->second.end() ? std::nullopt : std::optional(found->second);
 }
 
+// Operands are defined before.
+void SpirvModule::evaluate(Instruction operation) {
+  const auto is_plain = [this](std::uint32_t type) {
+    const Instruction declared = definition(type);
+    return op(declared) == spv::OpTypeBool || (op(declared) == spv::OpTypeInt && operand(declared, 2) == 32);
+  };
+  const auto code = static_cast<spv::Op>(operand(operation, 3));
+  if (!is_plain(operand(operation, 1))) return;
+  if (code == spv::OpCompositeExtract) {  // of gl_WorkGroupSize
+    const Instruction whole = definition(operand(operation, 4));
+    const bool is_list = op(whole) == spv::OpConstantComposite || op(whole) == spv::OpSpecConstantComposite;
+    const auto value = constant(operand(whole, std::size_t{3} + operand(operation, 5)));
+    if (is_list && operation.size() == 6 && value) evaluated_[operand(operation, 2)] = *value;
+    return;
+  }
+  std::array<std::uint32_t, 3> values{};
+  for (std::size_t i = 4; i < operation.size(); ++i) {
+    const Instruction given = definition(operation[i]);
+    const bool is_true = op(given) == spv::OpConstantTrue || op(given) == spv::OpSpecConstantTrue;
+    const bool is_false = op(given) == spv::OpConstantFalse || op(given) == spv::OpSpecConstantFalse;
+    const auto value = is_true || is_false ? std::optional<std::uint32_t>(is_true ? 1 : 0) : constant(operation[i]);
+    if (!value || i - 4 >= values.size() || !is_plain(operand(given, 1))) return;
+    values[i - 4] = *value;
+  }
+  if (const auto value = value_of(code, values[0], values[1], values[2])) evaluated_[operand(operation, 2)] = *value;
+}
+
 std::optional<std::uint32_t> SpirvModule::constant(std::uint32_t id) const {
+  if (const auto found = evaluated_.find(id); found != evaluated_.end()) return found->second;
   const Instruction constant = definition(id);
   if (op(constant) != spv::OpConstant && op(constant) != spv::OpSpecConstant) return std::nullopt;
   if (op(definition(operand(constant, 1))) != spv::OpTypeInt) return std::nullopt;
@@ -268,11 +380,13 @@ Status SpirvModule::find_variables() {
       if (op(type) == spv::OpTypeRuntimeArray) {
         found.count = 0;
       } else if (op(type) == spv::OpTypeArray) {
-        const auto length = constant(operand(type, 3));
-        if (!length) return invalid_argument("variable " + name(id) + ": an array of a length that is no constant");
-        found.count *= *length;
+        found.count *= constant(operand(type, 3)).value_or(0);
       } else {
         break;
+      }
+      if (found.is_array) {
+        return invalid_argument("variable " + (name(id).empty() ? name(found.type) : name(id)) +
+                                ": an array of arrays of resources, which Vulkan has not. Declare one array");
       }
       found.is_array = true;
       found.type = operand(type, 2);

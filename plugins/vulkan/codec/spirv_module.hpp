@@ -42,9 +42,12 @@ class SpirvModule {
  public:
   using Instruction = std::span<const std::uint32_t>;  // with its first word; operands from [1]
 
-  // The words of a file in this machine's byte order, validated by SPIRV-Tools for the version of Vulkan.
-  // invalid_argument: the error has the validator's message.
-  static Result<std::vector<std::uint32_t>> validated(std::string_view bytes, std::uint32_t vulkan_version);
+  enum class Layout { standard, scalar };  // scalar: members of blocks are aligned to their components only
+
+  // The words in this machine's byte order, validated by SPIRV-Tools for the version of Vulkan and the layouts that the
+  // device takes. invalid_argument: the error has the validator's message.
+  static Result<std::vector<std::uint32_t>> validated(std::string_view bytes, std::uint32_t vulkan_version,
+                                                      Layout layout);
 
   // invalid_argument: not a module, or not one of exactly one compute entry point; the error names the reason.
   static Result<SpirvModule> parse(std::vector<std::uint32_t> words);
@@ -68,7 +71,7 @@ class SpirvModule {
   std::string member_name(std::uint32_t type, std::uint32_t member) const;
   std::optional<std::uint32_t> decoration(std::uint32_t id, spv::Decoration decoration) const;
   std::optional<std::uint32_t> decoration(std::uint32_t type, std::uint32_t member, spv::Decoration decoration) const;
-  // The value of an integer constant, or the default of a specialization constant.
+  // The value of an integer constant, or the default of a specialization constant or of an operation on such.
   std::optional<std::uint32_t> constant(std::uint32_t id) const;
   std::uint64_t bytes_of_shared() const;  // workgroup memory, without padding
 
@@ -83,6 +86,7 @@ class SpirvModule {
   Status index(Instruction instruction, std::size_t at);
   Status find_workgroup();
   Status find_variables();
+  void evaluate(Instruction operation);
   void mark_used();
   void mark_operands(Instruction instruction);
   std::string name_at(const Place& place) const;
@@ -93,6 +97,7 @@ class SpirvModule {
   std::vector<std::pair<Place, std::size_t>> names_;  // in order; the word where the text begins
   std::map<Place, std::map<std::uint32_t, std::uint32_t>> decorations_;  // decoration to its first literal
   std::map<Place, std::size_t> literals_;                                // (id, decoration): the place of the literal
+  std::map<std::uint32_t, std::uint32_t> evaluated_;  // operations on constants to their values
   std::set<std::uint32_t> capabilities_;
   std::vector<std::size_t> entries_, modes_, functions_;
   std::uint32_t entry_function_ = 0;

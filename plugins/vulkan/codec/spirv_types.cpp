@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <vector>
 
 namespace kiln::vulkan {
 namespace {
@@ -108,6 +109,38 @@ std::uint64_t SpirvTypes::end_of(std::uint32_t type, std::uint64_t offset, const
     end = std::max(end, end_of(declared[i + 2], offset + place.offset, place, facts, depth + 1));
   }
   return end;
+}
+
+std::string SpirvTypes::overlapping(std::uint32_t type, const UniformPlace& matrix, int depth) const {
+  const Instruction declared = module_.definition(type);
+  const auto end_at = [this](std::uint32_t part, std::uint64_t offset, const UniformPlace& place) {
+    BlockFacts unused;
+    return end_of(part, offset, place, unused, 0);
+  };
+  if (depth > deepest) return {};
+  if (op(declared) == spv::OpTypeArray || op(declared) == spv::OpTypeRuntimeArray) {
+    const std::uint32_t element = operand(declared, 2);
+    const std::uint64_t stride = module_.decoration(type, spv::DecorationArrayStride).value_or(0);
+    const std::string inner = overlapping(element, matrix, depth + 1);
+    if (!inner.empty()) return "[]" + (inner.starts_with("[") ? inner : "." + inner);
+    return stride != 0 && end_at(element, 0, matrix) > stride ? "[]" : "";
+  }
+  if (op(declared) != spv::OpTypeStruct) return {};
+  struct Range {
+    std::uint64_t begin = 0, end = 0;
+    std::string name;
+  };
+  std::vector<Range> members;
+  for (std::uint32_t i = 0; i + 2 < declared.size(); ++i) {
+    const UniformPlace place = place_of(type, i);
+    const std::string inner = overlapping(declared[i + 2], place, depth + 1), name = module_.member_name(type, i);
+    if (!inner.empty()) return name + (inner.starts_with("[") ? inner : "." + inner);
+    members.push_back({place.offset, end_at(declared[i + 2], place.offset, place), name});
+  }
+  std::ranges::sort(members, {}, &Range::begin);
+  const auto first =
+      std::ranges::adjacent_find(members, [](const Range& one, const Range& next) { return one.end > next.begin; });
+  return first == members.end() ? "" : first->name;
 }
 
 std::uint64_t SpirvTypes::bytes_without_padding(std::uint32_t type, int depth) const {

@@ -41,6 +41,9 @@ class SpirvTypes {
   std::optional<Numeric> numeric(std::uint32_t type) const;  // nullopt: another type
   UniformPlace place_of(std::uint32_t type, std::uint32_t member) const;
   BlockFacts facts_of(std::uint32_t block) const;
+  // A member that reaches into the next, or an array whose elements do, such as "s[].a"; empty: there is none. glslang
+  // makes such a layout where the length of an array is an expression of specialization constants.
+  std::string overlapping(std::uint32_t block) const { return overlapping(block, {}, 0); }
   std::uint64_t bytes_without_padding(std::uint32_t type) const {
     return bytes_without_padding(type, 0);
   }  // 0: unknown
@@ -49,6 +52,7 @@ class SpirvTypes {
   // Where a type at `offset` ends; its arrays of unknown length are counted with one element.
   std::uint64_t end_of(std::uint32_t type, std::uint64_t offset, const UniformPlace& matrix, BlockFacts& facts,
                        int depth) const;
+  std::string overlapping(std::uint32_t type, const UniformPlace& matrix, int depth) const;
   std::uint64_t bytes_without_padding(std::uint32_t type, int depth) const;
 
   const SpirvModule& module_;

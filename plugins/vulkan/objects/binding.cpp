@@ -296,6 +296,45 @@ std::uint64_t LaunchKeys::hash(std::size_t launch) const {
   return hash;
 }
 
+namespace {
+
+// REQUIRES: the launch was bound.
+bool writes_to(const PassLaunch& launch, const Buffer* buffer) {
+  if (launch.grid == PassLaunch::nothing) return false;
+  if (launch.sources.empty()) return std::ranges::find(launch.bindings, buffer) != launch.bindings.end();
+  const auto& resources = static_cast<const VulkanProgram*>(launch.program)->reflection().resources;
+  for (std::size_t i = 0; i < launch.sources.size(); ++i) {
+    const ResourceSource& source = launch.sources[i];
+    if (source.binding >= launch.bindings.size() || launch.bindings[source.binding] != buffer) continue;
+    const bool texture = resources[i].kind == ResourceKind::image || resources[i].kind == ResourceKind::sampler;
+    if ((texture ? source.texture.access : resources[i].access) != Access::read) return true;
+  }
+  return false;
+}
+
+// The host converts texels when it binds them, before any pass has run: no earlier pass may write them.
+Status check_converted(const Dispatch& dispatch, std::size_t index, const DeviceInfo& info) {
+  const PassLaunch& launch = dispatch.passes[index];
+  const auto& resources = static_cast<const VulkanProgram*>(launch.program)->reflection().resources;
+  for (std::size_t i = 0; i < launch.sources.size(); ++i) {
+    const TextureSource& form = launch.sources[i].texture;
+    const bool texture = resources[i].kind == ResourceKind::image || resources[i].kind == ResourceKind::sampler;
+    if (!texture || has_its_texels(form)) continue;
+    const Buffer* const tensor = launch.bindings[launch.sources[i].binding];
+    const auto is_written = [tensor](const PassLaunch& earlier) { return writes_to(earlier, tensor); };
+    if (std::ranges::none_of(dispatch.passes.first(index), is_written)) continue;
+    return unsupported(info.id + ": pass " + std::to_string(index) + ": " + resources[i].type + " " +
+                       resources[i].name + ": an earlier pass writes its tensor of " +
+                       std::string(numpy_name(form.dtype)) + " with " + std::to_string(form.channels) +
+                       " channels, which cannot be converted to " + std::string(facts_of(form.format).name) +
+                       " within a dispatch. Write a tensor of the format's own type and channels, or use an opengl "
+                       "device");
+  }
+  return {};
+}
+
+}  // namespace
+
 // Passes that bind the same to the same program share what is bound.
 Result<Submission> bind(const Dispatch& dispatch, const LaunchKeys& keys, const DeviceInfo& info, const Gpu& gpu) {
   Submission work;
@@ -321,6 +360,10 @@ Result<Submission> bind(const Dispatch& dispatch, const LaunchKeys& keys, const 
       work.passes.push_back(std::move(*bound));
       launch_of.push_back(i);
       known.emplace(hash, *pass);
+    }
+    const auto is_converted = [](const BoundTexture& texture) { return texture.values.has_value(); };
+    if (std::ranges::any_of(work.passes[*pass].textures, is_converted)) {
+      if (Status status = check_converted(dispatch, i, info); !status.ok()) return status;
     }
     work.steps.push_back({*pass, launch.grid, launch.waits});
   }

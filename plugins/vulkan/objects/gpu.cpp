@@ -29,6 +29,8 @@ struct Features {
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES);
   VkPhysicalDeviceSubgroupSizeControlFeatures subgroup = structure<VkPhysicalDeviceSubgroupSizeControlFeatures>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES);
+  VkPhysicalDeviceScalarBlockLayoutFeatures scalar = structure<VkPhysicalDeviceScalarBlockLayoutFeatures>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SCALAR_BLOCK_LAYOUT_FEATURES);
   VkPhysicalDevicePipelineCreationCacheControlFeatures cache_control =
       structure<VkPhysicalDevicePipelineCreationCacheControlFeatures>(
           VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_CREATION_CACHE_CONTROL_FEATURES);
@@ -47,6 +49,7 @@ class FeatureChain {
     link(features.atomics, VK_API_VERSION_1_2, VK_KHR_SHADER_ATOMIC_INT64_EXTENSION_NAME);
     link(features.model, VK_API_VERSION_1_2, VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME);
     link(features.subgroup, VK_API_VERSION_1_3, VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
+    link(features.scalar, VK_API_VERSION_1_2, VK_EXT_SCALAR_BLOCK_LAYOUT_EXTENSION_NAME);
     link(features.cache_control, VK_API_VERSION_1_3, VK_EXT_PIPELINE_CREATION_CACHE_CONTROL_EXTENSION_NAME);
   }
   FeatureChain(const FeatureChain&) = delete;
@@ -157,6 +160,7 @@ Status Gpu::create(const PhysicalFacts& facts) {
   }
   capabilities_ = capabilities_of(chain.features, facts.physical, *api_);
   creation_feedback_ = chain.enable(VK_EXT_PIPELINE_CREATION_FEEDBACK_EXTENSION_NAME, VK_API_VERSION_1_3);
+  scalar_blocks_ = chain.features.scalar.scalarBlockLayout == VK_TRUE;
   cache_control_ = chain.features.cache_control.pipelineCreationCacheControl == VK_TRUE;
   if (facts.host_clock) chain.enable(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME, 0);
   if (facts.info.shares_memory) {

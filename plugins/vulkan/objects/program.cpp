@@ -124,6 +124,9 @@ class ProgramMaker {
   Status read(std::vector<std::uint32_t> words) {
     auto module = SpirvModule::parse(std::move(words));
     if (!module) return module.error();
+    if (source_.entry != "main" && source_.entry != module->entry()) {
+      return invalid_argument("entry '" + source_.entry + "': the module's entry point is '" + module->entry() + "'");
+    }
     if (Status status = check(*module); !status.ok()) return status;
     auto reflection = reflect(*module);
     if (!reflection) return reflection.error();
@@ -303,10 +306,21 @@ Result<std::unique_ptr<Program>> build_program(const std::shared_ptr<Gpu>& gpu, 
   const std::string who = gpu->id() + (source.files.empty() ? "" : ": " + source.files[0]);
   const bool module = source.dialect == Dialect::code_object;
   if (module || source.dialect == Dialect::glsl) counters.builds.fetch_add(1, std::memory_order_relaxed);
-  auto words = module ? SpirvModule::validated(source.text, gpu->facts().properties.apiVersion) : compile_glsl(source);
+  const auto layout = gpu->scalar_blocks() ? SpirvModule::Layout::scalar : SpirvModule::Layout::standard;
+  const auto valid = [&](std::string_view bytes) {
+    return SpirvModule::validated(bytes, gpu->facts().properties.apiVersion, layout);
+  };
+  auto words = module ? valid(source.text) : compile_glsl(source);
   if (!words) return words.error().within(module ? who : gpu->id());
+  // glslang translates some texts that Vulkan does not allow. Where read() refuses one too, its message says more.
+  Status validity;
+  if (!module) {
+    const auto checked = valid({reinterpret_cast<const char*>(words->data()), words->size() * sizeof words->front()});
+    if (!checked) validity = checked.error();
+  }
   ProgramMaker maker(gpu, source);
   if (Status status = maker.read(std::move(*words)); !status.ok()) return status.within(who);
+  if (!validity.ok()) return validity.within(who);
   if (Status status = gpu->check(maker.create({}, true), "compiling a pipeline"); !status.ok()) return status;
   return maker.take();
 }
