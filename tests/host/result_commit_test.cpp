@@ -163,6 +163,44 @@ TEST_CASE("results: a run killed at a system call leaves all old or all new afte
   for (std::size_t call = 1; call <= calls; call += 7) kill_at(all, call);
 }
 
+TEST_CASE("results: a run after a kill refuses a damaged journal, names its outputs and writes none of them") {
+  const Exchange jobs;
+  const std::string config = jobs.folder.write("killed.toml", jobs.job());
+  const std::filesystem::path journal = jobs.folder / "state/kiln/results.journal";
+  KillPoint point;  // before the second output takes its name
+  std::size_t calls = 0, exchanges = 0;
+  point.counts_from = opens_nameless_file;
+  point.at_each_call = [&](const SystemCall& call) {
+    ++calls;
+    if (call.number == SYS_renameat2 && ++exchanges == 2) point.call = calls;
+  };
+  const KilledRun killed = run_and_kill([&] { jobs.become(config); }, point);
+  if (!killed.is_traced) {
+    WARN("skipped: ptrace is not permitted here");
+    return;
+  }
+  REQUIRE(killed.was_killed);
+  REQUIRE(std::filesystem::exists(journal));
+  const std::vector<float> left = jobs.values();
+  REQUIRE(left != all_old);
+  REQUIRE(left != all_new);
+  std::filesystem::resize_file(journal, std::filesystem::file_size(journal) / 3);
+  for (int run = 0; run < 2; ++run) {
+    const Finished refused = jobs.run(jobs.job("3.0"));
+    INFO(refused.err << refused.out);
+    CHECK(refused.status == 1);
+    const std::string error = refused.json()["jobs"][0]["error"].get<std::string>();
+    for (const std::string& message : {error, refused.err}) {
+      CHECK_THAT(message, Contains(journal.string()) && Contains("is damaged") && Contains("a.npy"));
+    }
+    CHECK(jobs.values() == left);
+  }
+  std::filesystem::remove(journal);
+  jobs.reset();
+  REQUIRE(jobs.run(jobs.job()).status == 0);
+  CHECK(jobs.values() == all_new);
+}
+
 TEST_CASE("results: an output that the system refuses fails the job, and the others stay") {
   const Exchange jobs;
   const std::filesystem::path out = jobs.folder / "out";

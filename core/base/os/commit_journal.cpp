@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <span>
@@ -28,7 +29,8 @@ constexpr std::chrono::milliseconds longest_pause{20};
 constexpr off_t most_bytes = 16 << 20;
 constexpr mode_t owner_alone = 0600;
 
-constexpr std::string_view first_line = "kiln results 1\n";
+constexpr std::string_view kind_of_file = "kiln results ";
+constexpr int version = 2, version_of_one_copy = 1;
 constexpr char journal_digits[] = "0123456789abcdef";
 
 // One word, whatever bytes it has.
@@ -112,24 +114,21 @@ std::string checksum_of(std::string_view text) {
   return hex;
 }
 
-}  // namespace
-
-std::string format_commit_units(const std::vector<CommitUnit>& units) {
-  std::string text(first_line);
-  for (const CommitUnit& unit : units) {
-    text += "unit " + std::to_string(unit.begun_s) + "\n";
-    for (const CommitEntry& entry : unit.entries) {
-      text += "file " + identity_text(entry.made) + " " + (entry.old ? identity_text(*entry.old) : "-") + " " +
-              entry.token + " " + as_word(entry.path.native()) + "\n";
-    }
-  }
-  return text + "checksum " + checksum_of(text) + "\n";
+// The first line. folder: 0 in version 1.
+bool parse_header(std::string_view line, int& found, std::uint64_t& folder) {
+  folder = 0;
+  if (!line.starts_with(kind_of_file)) return false;
+  line.remove_prefix(kind_of_file.size());
+  if (!parse_number(take(line, ' '), found)) return false;
+  return found == version ? parse_number(line, folder) : line.empty();
 }
 
-std::optional<std::vector<CommitUnit>> parse_commit_units(std::string_view text) {
+// nullopt: damaged, or of another version.
+std::optional<std::vector<CommitUnit>> parse_copy(std::string_view text, std::uint64_t& folder) {
   std::string_view rest = text;
-  if (!rest.starts_with(first_line)) return std::nullopt;
-  rest.remove_prefix(first_line.size());
+  int found = 0;
+  if (!parse_header(take(rest, '\n'), found, folder)) return std::nullopt;
+  if (found != version && found != version_of_one_copy) return std::nullopt;
   std::vector<CommitUnit> units;
   while (!rest.empty()) {
     const std::string_view checked = text.substr(0, text.size() - rest.size());
@@ -145,6 +144,84 @@ std::optional<std::vector<CommitUnit>> parse_commit_units(std::string_view text)
     }
   }
   return std::nullopt;
+}
+
+Result<std::string> read_all(int file, off_t bytes) {
+  if (bytes > most_bytes) {
+    return corrupt("has " + std::to_string(bytes) + " bytes, expected at most " + std::to_string(most_bytes));
+  }
+  std::string text(static_cast<std::size_t>(bytes), '\0');
+  const ssize_t got = ::pread(file, text.data(), text.size(), 0);
+  if (got < 0) return io_error("cannot be read: " + std::generic_category().message(errno));
+  text.resize(static_cast<std::size_t>(got));
+  return text;
+}
+
+// "a folder of user 0 with mode 0755 and 2 names"
+std::string description_of(const struct stat& found) {
+  char mode[8];
+  std::snprintf(mode, sizeof mode, "0%03o", static_cast<unsigned>(found.st_mode & 07777));
+  return std::string(S_ISREG(found.st_mode)   ? "a file"
+                     : S_ISDIR(found.st_mode) ? "a folder"
+                     : S_ISLNK(found.st_mode) ? "a symbolic link"
+                                              : "a device, FIFO or socket") +
+         " of user " + std::to_string(found.st_uid) + " with mode " + mode + " and " + std::to_string(found.st_nlink) +
+         (found.st_nlink == 1 ? " name" : " names");
+}
+
+}  // namespace
+
+std::string format_commit_units(const std::vector<CommitUnit>& units, std::uint64_t folder) {
+  std::string text = std::string(kind_of_file) + std::to_string(version) + " " + std::to_string(folder) + "\n";
+  for (const CommitUnit& unit : units) {
+    text += "unit " + std::to_string(unit.begun_s) + "\n";
+    for (const CommitEntry& entry : unit.entries) {
+      text += "file " + identity_text(entry.made) + " " + (entry.old ? identity_text(*entry.old) : "-") + " " +
+              entry.token + " " + as_word(entry.path.native()) + "\n";
+    }
+  }
+  text += "checksum " + checksum_of(text) + "\n";
+  return text + text;
+}
+
+Result<std::vector<CommitUnit>> parse_commit_units(std::string_view text, std::uint64_t folder) {
+  std::uint64_t written_in = 0;
+  auto units = parse_copy(text, written_in);
+  if (!units) units = parse_copy(text.substr(text.size() / 2), written_in);
+  if (!units) {
+    int found = 0;
+    const bool has_header = parse_header(text.substr(0, text.find('\n')), found, written_in);
+    if (has_header && found != version && found != version_of_one_copy) {
+      return corrupt("has version " + std::to_string(found) + ", expected " + std::to_string(version));
+    }
+    return corrupt("is damaged");
+  }
+  if (folder != 0 && written_in != 0 && folder != written_in) {
+    return corrupt("was written in another folder (expected inode " + std::to_string(folder) + ", found " +
+                   std::to_string(written_in) + ")");
+  }
+  return std::move(*units);
+}
+
+std::set<std::filesystem::path> outputs_listed_in(const std::filesystem::path& journal) {
+  std::set<std::filesystem::path> outputs;
+  const UniqueFd file(::open(journal.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat found {};
+  if (!file || ::fstat(file.get(), &found) != 0 || !S_ISREG(found.st_mode)) return outputs;
+  const auto text = read_all(file.get(), found.st_size);
+  if (!text) return outputs;
+  std::string_view rest = *text;
+  while (rest.find('\n') != std::string_view::npos) {  // a path may have lost its end in the last line
+    std::string_view line = take(rest, '\n');
+    CommitEntry entry;
+    if (take(line, ' ') == "file" && parse_entry(line, entry)) outputs.insert(entry.path);
+  }
+  return outputs;
+}
+
+std::string commit_token(std::string_view name, std::string_view random) {
+  constexpr std::size_t half = 8;
+  return checksum_of(name).substr(0, half) + std::string(random.substr(half));
 }
 
 // "process 4711 (kiln)", or "another process" where that cannot be found out. The kernel lists a lock with the
@@ -185,18 +262,30 @@ Result<CommitJournal> CommitJournal::open(const std::filesystem::path& path, Mis
        pause = std::min(2 * pause, longest_pause)) {
     CommitJournal journal(
         path, UniqueFd(::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | create, owner_alone)));
-    if (!journal && (errno == ENOENT || errno == ENOTDIR) && create == 0) return journal;
-    if (!journal) return journal.failed("cannot be opened", errno);
-    if (::fstat(journal.file(), &found) != 0) return journal.failed("cannot be looked at", errno);
-    if (found.st_nlink == 0) continue;
-    if (!S_ISREG(found.st_mode) || found.st_uid != ::geteuid() || found.st_nlink != 1 || (found.st_mode & 077) != 0) {
-      return unavailable("journal " + path.string() + ": expected a file of user " + std::to_string(::geteuid()) +
-                         " with mode 0600 and one name. Remove it");
+    const int error = journal ? 0 : errno;
+    if (create == 0 && (error == ENOENT || error == ENOTDIR)) return journal;
+    const bool is_short = error == EMFILE || error == ENFILE || error == ENOMEM;
+    if (error != 0 && (is_short || ::lstat(path.c_str(), &found) != 0))
+      return journal.failed("cannot be opened", error);
+    if (error == 0 && ::fstat(journal.file(), &found) != 0) return journal.failed("cannot be looked at", errno);
+    if (error == 0 && found.st_nlink == 0) continue;
+    const bool is_private =
+        S_ISREG(found.st_mode) && found.st_uid == ::geteuid() && found.st_nlink == 1 && (found.st_mode & 077) == 0;
+    if (error != 0 || !is_private) {
+      return corrupt("journal " + path.string() + ": cannot be used" +
+                     (error == 0 ? "" : " (" + std::generic_category().message(error) + ")") +
+                     ": expected a file of user " + std::to_string(::geteuid()) + " with mode 0600 and 1 name, found " +
+                     description_of(found));
     }
     const bool is_busy = try_lock_all_bytes(journal.file()) == LockAnswer::busy;
     struct stat named {};
     if (!is_busy && ::lstat(path.c_str(), &named) == 0 && named.st_ino == found.st_ino &&
         named.st_dev == found.st_dev) {
+      journal.bytes_ = named.st_size;
+      // Both times are the same until something is written, and nobody reads an empty file.
+      journal.was_written_ =
+          named.st_mtim.tv_sec != named.st_atim.tv_sec || named.st_mtim.tv_nsec != named.st_atim.tv_nsec;
+      if (::stat(path.parent_path().c_str(), &found) == 0) journal.folder_ = found.st_ino;
       return journal;
     }
     const std::atomic<bool>* const stop = current_stop();
@@ -209,32 +298,40 @@ Result<CommitJournal> CommitJournal::open(const std::filesystem::path& path, Mis
                      std::to_string(patience.count()) + " s. End that process");
 }
 
-Result<std::string> CommitJournal::read() const {
-  struct stat found {};
-  if (::fstat(file_.get(), &found) != 0) return failed("cannot be looked at", errno);
-  if (found.st_size > most_bytes) {
-    return corrupt("journal " + path_.string() + ": has " + std::to_string(found.st_size) +
-                   " bytes, expected at most " + std::to_string(most_bytes));
+Result<std::vector<CommitUnit>> CommitJournal::read() const {
+  const std::string who = "journal " + path_.string();
+  if (bytes_ == 0) {
+    if (was_written_) return corrupt(who + ": was emptied");
+    return std::vector<CommitUnit>();  // its process was killed before it began
   }
-  std::string text(static_cast<std::size_t>(found.st_size), '\0');
-  const ssize_t got = ::pread(file_.get(), text.data(), text.size(), 0);
-  if (got < 0) return failed("cannot be read", errno);
-  text.resize(static_cast<std::size_t>(got));
-  return text;
+  const auto text = read_all(file_.get(), bytes_);
+  if (!text) return text.error().within(who);
+  auto units = parse_commit_units(*text, folder_);
+  if (!units) return units.error().within(who);
+  return units;
 }
 
-Status CommitJournal::write(const std::string& text) const {
-  if (::ftruncate(file_.get(), 0) != 0) return failed("cannot be written", errno);
+// Writes over the text before, which may hold units that are still needed.
+Status CommitJournal::write(const std::vector<CommitUnit>& units) {
+  const std::string text = format_commit_units(units, folder_);
+  if (static_cast<off_t>(text.size()) > most_bytes) return failed("cannot be written", EFBIG);
   for (std::size_t done = 0; done < text.size();) {
     const ssize_t wrote = ::pwrite(file_.get(), text.data() + done, text.size() - done, static_cast<off_t>(done));
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote < 0) return failed("cannot be written", errno);
     done += static_cast<std::size_t>(wrote);
+    bytes_ = std::max(bytes_, static_cast<off_t>(done));
   }
+  const auto bytes = static_cast<off_t>(text.size());
+  if (bytes_ > bytes && ::ftruncate(file_.get(), bytes) != 0) return failed("cannot be written", errno);
+  bytes_ = bytes;
   return {};
 }
 
-void CommitJournal::remove() const noexcept { ::unlink(path_.c_str()); }
+// In a folder that became read-only, a journal without units stands for none.
+void CommitJournal::remove() {
+  if (::unlink(path_.c_str()) != 0 && errno != ENOENT) (void)write({});
+}
 
 Status CommitJournal::failed(const std::string& what, int error) const {
   return io_error("journal " + path_.string() + ": " + what + ": " + std::generic_category().message(error));

@@ -63,7 +63,9 @@ class AtomicFile {
 
 // A unit is a set of files that change together, such as the results of one job. Several units share one sync. Returns
 // one Status per unit; a failed unit changes nothing. journal: folder of the journal, created with mode 0700. If it is
-// empty or not usable, the journal is in the folder of the first file that needs one. REQUIRES: all final paths differ.
+// empty or not usable, the journal is in the folder of the first file that needs one. corrupt: the journal of a dead
+// process cannot be used, and the unit needs one; the message names it and the outputs that may be partly new. REQUIRES:
+// all final paths differ.
 std::vector<Status> commit_files(const std::filesystem::path& journal, std::span<std::vector<AtomicFile>> units);
 
 struct SettledCommits {
@@ -73,7 +75,7 @@ struct SettledCommits {
 
 // Completes or reverts the commits of dead processes, from the journals in `journal` and in the data folders. Only
 // files that match the journal exactly (inode, size, time, owner) are renamed or removed. Waits while a living process
-// commits.
+// commits. A journal that cannot be used is a problem, and stays: commits that need it fail until somebody removes it.
 SettledCommits settle_commits(const std::filesystem::path& journal,
                               std::span<const std::filesystem::path> data_folders);
 

@@ -1,4 +1,5 @@
 // The journal of a commit: what the next run undoes or finishes, and journals that are damaged or forged.
+#include "base/checksum.hpp"
 #include "base/os/commit_journal.hpp"
 #include "core/data/commit_folders.hpp"
 #include "support/test_length.hpp"
@@ -74,18 +75,20 @@ TEST_CASE("journal: the next commit undoes it too, also of a file that it replac
 TEST_CASE("journal: one that is damaged, or not this user's, changes no file", "[unsanitized]") {
   const HalfDone left;
   const std::string text = left.text();
-  SECTION("every bit") {
+  const std::string one_copy = text.substr(0, text.size() / 2);
+  SECTION("every bit of both copies") {
     const std::size_t step = is_sanitized && !is_long() ? 37 : 5;
-    for (std::size_t bit = 0; bit < 8 * text.size(); bit += step) {
-      std::string altered = text;
+    for (std::size_t bit = 0; bit < 8 * one_copy.size(); bit += step) {
+      std::string altered = one_copy;
       altered[bit / 8] = static_cast<char>(altered[bit / 8] ^ (1 << bit % 8));
-      left.write_journal(altered);
+      left.write_journal(altered + altered);
       REQUIRE(left.folders.settle().problems.size() == 1);
       REQUIRE(left.is_untouched());
+      REQUIRE(contents_of(left.journal()) == altered + altered);
     }
   }
-  SECTION("truncated") {
-    for (std::size_t length = 1; length < text.size(); ++length) {
+  SECTION("truncated in the first copy") {
+    for (std::size_t length = 1; length < one_copy.size(); ++length) {
       left.write_journal(text.substr(0, length));
       CHECK_THAT(left.folders.settle().problems.at(0), Contains("damaged"));
     }
@@ -127,6 +130,28 @@ TEST_CASE("journal: one that is damaged, or not this user's, changes no file", "
     CHECK(left.folders.settle().notes.empty());
   }
   CHECK(left.is_untouched());
+}
+
+TEST_CASE("journal: one damaged copy is replaced by the other, and version 1 has one copy") {
+  const HalfDone left;
+  std::string text = left.text();
+  SECTION("the first is damaged") { text[text.size() / 3] ^= 1; }
+  SECTION("the second is cut off") { text.resize(text.size() / 2 + 20); }
+  SECTION("version 1") {
+    text.resize(text.rfind("checksum ", text.size() / 2));
+    text.replace(0, text.find('\n'), "kiln results 1");
+    std::string digits;
+    for (const std::byte byte : xxh3_128(bytes_of(text))) {
+      constexpr char hex[] = "0123456789abcdef";
+      digits += {hex[std::to_integer<unsigned>(byte) >> 4], hex[std::to_integer<unsigned>(byte) & 15]};
+    }
+    text += "checksum " + digits + "\n";
+  }
+  left.write_journal(text);
+  CHECK(left.folders.settle().problems.empty());
+  CHECK(contents_of(left.folders.one("a")) == "old a");
+  CHECK(contents_of(left.folders.one("b")) == "old b");
+  CHECK_FALSE(fs::exists(left.journal()));
 }
 
 TEST_CASE("journal: files that it does not describe exactly stay") {
