@@ -255,7 +255,8 @@ bool take_sdwa_source(Frame& frame, std::uint32_t byte, DataType type, unsigned 
   frame.require_zero(byte & 0x40u, "a reserved bit", index);
   const bool floating = takes_modifiers(type) || out.opcode == Opcode::v_cndmask_b32;
   if (floating) {
-    frame.require_zero(byte & 0x08u, "sign extension of a float", index);
+    // Mesa has a selection extend whole numbers, which LLVM takes for floats.
+    if (out.opcode != Opcode::v_cndmask_b32) frame.require_zero(byte & 0x08u, "sign extension of a float", index);
   } else {
     frame.require_zero(byte & 0x30u, "a source modifier of an integer", index);
   }

@@ -151,6 +151,10 @@ void take_modifiers(Frame& frame, const OpcodeInfo& line, std::uint32_t first, s
     out.op_sel = static_cast<std::uint8_t>(field(first, 14, 11));
   }
   const bool permutes = out.opcode == Opcode::v_permlane16_b32 || out.opcode == Opcode::v_permlanex16_b32;
+  if (permutes) {  // LLVM 15 sets all bits of a modifier for "fetch inactive"
+    out.neg = out.abs = 0;
+    out.op_sel &= 7U;
+  }
   for (unsigned source = 0; source < 3; ++source) {
     if ((out.neg >> source & 1u) != 0 && !takes_modifiers(line, source)) frame.refuse("takes no negation", 1);
     if ((out.abs >> source & 1u) != 0 && !takes_modifiers(line, source)) frame.refuse("takes no absolute value");

@@ -28,6 +28,9 @@ enum class Rule : std::uint8_t {
   shift_left,
   shift_right,
   shift_signed,
+  shift_left16,
+  shift_right16,
+  shift_signed16,
   field,  // v_bfe
   insert,
   permute,
@@ -49,6 +52,8 @@ Rule rule_of(Opcode opcode) {
   switch (opcode) {
     case Opcode::v_mov_b32:
     case Opcode::v_not_b32:
+    case Opcode::v_mov_b16:
+    case Opcode::v_not_b16:
       return Rule::copy;
     case Opcode::v_xor_b32:
     case Opcode::v_xnor_b32:
@@ -66,6 +71,10 @@ Rule rule_of(Opcode opcode) {
     case Opcode::v_sub_nc_i32:
     case Opcode::v_add3_u32:
     case Opcode::v_mul_lo_u32:
+    case Opcode::v_add_nc_u16:
+    case Opcode::v_sub_nc_u16:
+    case Opcode::v_mul_lo_u16:
+    case Opcode::v_mad_u16:
       return Rule::sum;
     case Opcode::v_mul_u32_u24:
     case Opcode::v_mul_i32_i24:
@@ -80,6 +89,12 @@ Rule rule_of(Opcode opcode) {
       return Rule::shift_right;
     case Opcode::v_ashrrev_i32:
       return Rule::shift_signed;
+    case Opcode::v_lshlrev_b16:
+      return Rule::shift_left16;
+    case Opcode::v_lshrrev_b16:
+      return Rule::shift_right16;
+    case Opcode::v_ashrrev_i16:
+      return Rule::shift_signed16;
     case Opcode::v_bfe_u32:
     case Opcode::v_bfe_i32:
       return Rule::field;
@@ -139,6 +154,12 @@ Word applied(Rule rule, const Word (&u)[3], const Word (&x)[3]) {
       return (u[0] & 31U) != 0 ? ~0U : u[1] >> shift;
     case Rule::shift_signed:
       return (u[0] & 31U) != 0 ? ~0U : static_cast<Word>(static_cast<std::int32_t>(u[1]) >> shift);
+    case Rule::shift_left16:
+      return (u[0] & 15U) != 0 ? ~0U : u[1] << (x[0] & 15U);
+    case Rule::shift_right16:
+      return (u[0] & 15U) != 0 ? ~0U : u[1] >> (x[0] & 15U);
+    case Rule::shift_signed16:
+      return (u[0] & 15U) != 0 ? ~0U : static_cast<Word>(static_cast<std::int16_t>(u[1]) >> (x[0] & 15U));
     case Rule::field: {
       if (((u[1] | u[2]) & 31U) != 0) return ~0U;
       return whole(u[0] >> shift1 & ((1U << shift2) - 1U));
@@ -379,7 +400,7 @@ bool Undefined::across_lanes(Wave& wave, const Instruction& in) {
 void Undefined::vector(Wave& wave, const Instruction& in, const Operand& dst, const Operand* sources) {
   const bool first_half = &dst == &in.dst;
   const Opcode opcode = first_half ? in.opcode : in.y.opcode;
-  const Rule rule = rule_of(opcode);
+  const Rule rule = in.clamp ? Rule::whole : rule_of(opcode);
   const bool narrow_result = bits_of(dst.type) == 16 && !is_packed(dst.type);
   const unsigned count = dwords_of(dst.type, WaveSize::wave32);
   for (unsigned half = 0; half < wave.halves; ++half) {
@@ -454,6 +475,9 @@ void Undefined::vector(Wave& wave, const Instruction& in, const Operand& dst, co
       for (unsigned s = 0; s < 3 && rule != Rule::whole && rule != Rule::copy; ++s) {
         const Operand& operand = s == 2 && accumulates && !sources[2].present() ? dst : sources[s];
         x[s] = operand.type == DataType::mask ? Lanes{} : values(wave, operand, in, half);
+        if (bits_of(operand.type) == 16 && !is_packed(operand.type) && operand.is_vgpr()) {
+          for (Word& value : x[s]) value = half_of(value, (in.op_sel >> s & 1U) != 0);
+        }
       }
       for (unsigned i = 0; i < 32; ++i) {
         out[i] = applied(rule, {u[0][i], u[1][i], u[2][i]}, {x[0][i], x[1][i], x[2][i]});
@@ -463,8 +487,7 @@ void Undefined::vector(Wave& wave, const Instruction& in, const Operand& dst, co
       const Lanes old = source(dst, 0, half);
       const bool upper = (in.op_sel & 8U) != 0;
       for (unsigned i = 0; i < 32; ++i) {
-        out[i] = upper ? (old[i] & 0xFFFFU) | (out[i] != 0 ? 0xFFFF0000U : 0U)
-                       : (old[i] & 0xFFFF0000U) | (out[i] != 0 ? 0xFFFFU : 0U);
+        out[i] = upper ? (old[i] & 0xFFFFU) | out[i] << 16U : (old[i] & 0xFFFF0000U) | (out[i] & 0xFFFFU);
       }
     }
     put(wave, dst.index(), half, out);

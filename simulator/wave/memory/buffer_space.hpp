@@ -62,7 +62,11 @@ class Buffer {
         op_(op),
         global_(wave, op),
         descriptor_(wave.scalar + op.sdst, wave.generation),
-        scalar_offset_(op.kind[2] == SourceKind::none ? 0 : scalar_source32(wave, op, 2)) {}
+        scalar_offset_(op.kind[2] == SourceKind::none ? 0 : scalar_source32(wave, op, 2)) {
+    // Without an index nothing is swizzled. RADV relies on it: the upper word of its descriptor of constants is that of
+    // the program counter, whose sign sets stride and swizzle.
+    if ((op.select & 2U) == 0 && !descriptor_.add_lane) descriptor_.element_bytes = 0;
+  }
 
   const BufferDescriptor& descriptor() const { return descriptor_; }
 

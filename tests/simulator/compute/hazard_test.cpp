@@ -356,6 +356,10 @@ TEST_CASE("simulator hazards: what nothing has written reaches a store", "[simul
     return encode::vop3(name, dst, a, b, c);
   };
   constexpr unsigned s40 = 40, one = 129, sixteen = 144;
+  // v24: one byte that is written below three that are not; and what leaves that byte written.
+  const Words byte = join({{vop1("v_mov_b32", 25, 255), 0xFF}, vop3("v_bfi_b32", 24, v(25), v(0), v(20))});
+  const Words sums = join({vop3("v_add_nc_u16", 24, v(24), v(24)), vop3("v_mul_lo_u16", 24, v(24), v(24)),
+                           vop3("v_sub_nc_u16", 24, 128, v(24)), vop3("v_lshlrev_b16", 24, one, v(24))});
   const std::vector<Case> cases = {
       {"a register", store(20), true},
       {"a scalar register", join({{vop1("v_mov_b32", 24, s40)}, store(24)}), true},
@@ -405,6 +409,8 @@ TEST_CASE("simulator hazards: what nothing has written reaches a store", "[simul
        false},
       {"what LDS was given",
        join({encode::ds("ds_store_b64", 0, 2, 8), encode::ds("ds_load_b64", 20, 2, 0), done, store(20)}), false},
+      {"the low byte of 16-bit sums", join({byte, sums, global("global_store_b8", 0, 2, 24)}), false},
+      {"the high byte of 16-bit sums", join({byte, sums, global("global_store_b16", 0, 2, 24)}), true},
       {"what is never stored", {vop2("v_add_f32", 24, v(20), 21)}, false}};
   for (const Case& each : cases) {
     INFO(each.name);

@@ -20,6 +20,8 @@ T read(const std::vector<char>& bytes, std::size_t at) {
   return value;
 }
 
+constexpr std::uint32_t program_bits = 1;  // SHT_PROGBITS
+
 struct Section {
   std::uint32_t type = 0;
   std::string name;
@@ -76,9 +78,14 @@ KernelCode taken_from(const std::vector<char>& file, const std::string& target, 
   REQUIRE(text.address % 256 == 0);
   KernelCode code;
   code.generation = target == "gfx1100" ? Generation::gfx11 : Generation::gfx10_3;
-  code.text.resize(text.size / 4);
-  std::memcpy(code.text.data(), file.data() + text.offset, text.size);
-  code.entry = static_cast<std::uint32_t>(entry - text.address);
+  // With the constants before it, which the code addresses relative to itself.
+  code.text.resize((text.address + text.size) / 4);
+  for (const Section& section : sections) {
+    if (section.address == 0 || section.type != program_bits || section.address > text.address) continue;
+    std::memcpy(reinterpret_cast<char*>(code.text.data()) + section.address, file.data() + section.offset,
+                section.size);
+  }
+  code.entry = static_cast<std::uint32_t>(entry);
   code.lds_bytes = read<std::uint32_t>(file, at);
   code.private_bytes = read<std::uint32_t>(file, at + 4);
   code.rsrc3 = read<std::uint32_t>(file, at + 44);
@@ -101,19 +108,28 @@ bool compiler_present() {
   return false;
 }
 
-KernelCode compiled_kernel(const std::string& target, const std::string& file, const std::string& name,
-                           const std::string& options) {
-  const std::filesystem::path source = std::filesystem::path(KILN_TEST_KERNELS) / (file + ".cl");
-  const std::filesystem::path object = std::filesystem::temp_directory_path() /
-                                       ("kiln-sim-" + std::to_string(::getpid()) + "-" + target + "-" + file + ".co");
+std::optional<KernelCode> compiled_file(const std::string& target, const std::filesystem::path& source,
+                                        const std::string& name, const std::string& options) {
+  const std::filesystem::path object =
+      std::filesystem::temp_directory_path() /
+      ("kiln-sim-" + std::to_string(::getpid()) + "-" + target + "-" + source.stem().string() + ".co");
   const std::string command = "clang-19 -x cl -cl-std=CL2.0 -target amdgcn-amd-amdhsa -mcpu=" + target +
                               " -nogpulib -O3 " + options + " -o '" + object.string() + "' '" + source.string() + "'";
   INFO(command);
-  REQUIRE(std::system(command.c_str()) == 0);
+  if (std::system(command.c_str()) != 0) return std::nullopt;
   std::ifstream stream(object, std::ios::binary);
   const std::vector<char> bytes{std::istreambuf_iterator<char>(stream), {}};
   std::filesystem::remove(object);
   return taken_from(bytes, target, name);
+}
+
+KernelCode compiled_kernel(const std::string& target, const std::string& file, const std::string& name,
+                           const std::string& options) {
+  INFO(file << ".cl for " << target << " with " << options);
+  const std::optional<KernelCode> code =
+      compiled_file(target, std::filesystem::path(KILN_TEST_KERNELS) / (file + ".cl"), name, options);
+  REQUIRE(code);
+  return *code;
 }
 
 }  // namespace kiln::simulator::test

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,7 +16,7 @@ namespace kiln::simulator::test {
 
 struct KernelCode {
   Generation generation = Generation::invalid;
-  std::vector<std::uint32_t> text;  // of the whole file; loaded at a multiple of 256 bytes
+  std::vector<std::uint32_t> text;  // loaded at a multiple of 256 bytes
   std::uint32_t entry = 0;          // byte offset in text
   std::uint32_t rsrc1 = 0, rsrc2 = 0, rsrc3 = 0;
   std::uint32_t properties = 0;  // kernel_code_properties
@@ -33,5 +34,8 @@ bool compiler_present();
 // REQUIRES: compiler_present(). `file`: basic or numbers. Fails the test where it does not compile.
 KernelCode compiled_kernel(const std::string& target, const std::string& file, const std::string& name,
                            const std::string& options = "");
+// The same of any source file; none where it does not compile, or where the compiler itself ends by a signal.
+std::optional<KernelCode> compiled_file(const std::string& target, const std::filesystem::path& source,
+                                        const std::string& name, const std::string& options);
 
 }  // namespace kiln::simulator::test

@@ -54,6 +54,11 @@ DispatchState Launcher::prepare(const KernelCode& code, const Arguments& argumen
         state.user_data[next++] = 0xFACU | 20U << 12U | index_stride << 21U | 1U << 23U | 1U << 24U | 2U << 28U;
         break;
       }
+      case dispatch_pointer:  // for the size of a group
+        put(memory.allocate(std::vector<std::uint32_t>{
+            0, grid.threads[0] | grid.threads[1] << 16U, grid.threads[2], grid.groups[0] * grid.threads[0],
+            grid.groups[1] * grid.threads[1], grid.groups[2] * grid.threads[2]}));
+        break;
       case kernarg_pointer:
         put(kernarg);
         break;

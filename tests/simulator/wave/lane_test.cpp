@@ -107,6 +107,11 @@ TEST_CASE("simulator SDWA: parts of registers on gfx10.3", "[simulator][wave]") 
   };
   REQUIRE_FALSE(bench.run({add_nc | 3U << 17 | 2U << 9 | sdwa, word(1, 6, 0, 3, true, 5),
                            add_nc | 4U << 17 | 2U << 9 | sdwa, word(1, 1, 2, 0, false, 4)}));
+  // v_cndmask_b32_sdwa: byte 3 of v1, sign-extended, in lanes whose bit of VCC is clear; else word 1 of v2.
+  bench.sgpr(106) = 1U << 8;
+  REQUIRE_FALSE(bench.run({1U << 25 | 5U << 17 | 2U << 9 | sdwa, word(1, 6, 0, 3, true, 5)}));
+  CHECK(bench.vgpr(5, 7) == 0xFFFFFF80);
+  CHECK(bench.vgpr(5, 8) == 1);
   CHECK(bench.vgpr(3, 7) == 0xFFFFFF81);
   CHECK(bench.vgpr(4, 7) == 0xAAAA38AA);
 }
@@ -122,17 +127,18 @@ TEST_CASE("simulator: lanes read, written, permuted and counted", "[simulator][w
   bench.set_sgpr64(4, 0xF0F0F0F0F0F0F0F0);
   bench.sgpr(8) = 0x76543210;
   bench.sgpr(9) = 0x01234567;
-  REQUIRE_FALSE(bench.run(encode::join({{encode::vop1("v_readfirstlane_b32", 20, v(1))},
-                                        encode::vop3("v_readlane_b32", 21, v(1), 2),
-                                        encode::vop3("v_writelane_b32", 3, 2, 128 + 50),
-                                        encode::vop3("v_mbcnt_lo_u32_b32", 4, 4, 128),
-                                        encode::vop3("v_mbcnt_hi_u32_b32", 4, 5, v(4)),
-                                        {encode::vop1("v_permlane64_b32", 5, v(1))},
-                                        encode::vop3("v_permlane16_b32", 6, v(1), 8, 9, {.op_sel = 1}),
-                                        encode::vop3("v_permlanex16_b32", 7, v(1), 8, 9, {.op_sel = 1}),
-                                        encode::ds("ds_bpermute_b32", 8, 2, 1),
-                                        encode::ds("ds_permute_b32", 9, 2, 1),
-                                        encode::ds("ds_swizzle_b32", 10, 1, 0, 0, 31 | 16 << 10)})));
+  REQUIRE_FALSE(
+      bench.run(encode::join({{encode::vop1("v_readfirstlane_b32", 20, v(1))},
+                              encode::vop3("v_readlane_b32", 21, v(1), 2),
+                              encode::vop3("v_writelane_b32", 3, 2, 128 + 50),
+                              encode::vop3("v_mbcnt_lo_u32_b32", 4, 4, 128),
+                              encode::vop3("v_mbcnt_hi_u32_b32", 4, 5, v(4)),
+                              {encode::vop1("v_permlane64_b32", 5, v(1))},
+                              encode::vop3("v_permlane16_b32", 6, v(1), 8, 9, {.op_sel = 1}),
+                              encode::vop3("v_permlanex16_b32", 7, v(1), 8, 9, {.abs = 1, .neg = 1, .op_sel = 9}),
+                              encode::ds("ds_bpermute_b32", 8, 2, 1),
+                              encode::ds("ds_permute_b32", 9, 2, 1),
+                              encode::ds("ds_swizzle_b32", 10, 1, 0, 0, 31 | 16 << 10)})));
   CHECK(bench.sgpr(20) == 1004);
   CHECK(bench.sgpr(21) == 1037);
   CHECK(bench.vgpr(3, 50) == 37);

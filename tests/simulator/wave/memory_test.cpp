@@ -279,6 +279,13 @@ TEST_CASE("simulator buffers: addresses, range checks and swizzle", "[simulator]
     CHECK(bench.vgpr(5, lane) == lane);
   }
 
+  // Without an index nothing is swizzled, whatever the descriptor says: that of constants beside the code has the upper
+  // word of a program counter.
+  for (unsigned lane = 0; lane < 32; ++lane) bench.vgpr(1, lane) = lane * 4;
+  set_descriptor(bench, 8, address | W{0xFFFF} << 48, 0, 100, raw);
+  REQUIRE_FALSE(bench.run(encode::mubuf("buffer_load_b32", 4, 1, 8, 128, 0, false, true)));
+  for (unsigned lane = 0; lane < 32; ++lane) CHECK(bench.vgpr(4, lane) == (lane < 25 ? data[lane] : 0));
+
   // Atomics beyond the end do nothing.
   set_descriptor(bench, 8, address, 0, 64, raw);
   for (unsigned lane = 0; lane < 32; ++lane) bench.vgpr(1, lane) = lane * 4;
