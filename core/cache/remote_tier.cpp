@@ -30,8 +30,9 @@ constexpr milliseconds exit_patience{200};
 // many builds; shorter than what a failed server may cost.
 constexpr milliseconds batch_patience{65};
 // For one request about a lease; a server that takes longer has failed. One that has answered before may take longer:
-// clients that start together have busy processors.
-constexpr milliseconds lease_patience{50};
+// clients that start together have busy processors. With the wait for a first answer this stays below what a failed
+// server may cost.
+constexpr milliseconds lease_patience{40};
 constexpr milliseconds shortest_lease{1000}, longest_lease{30'000};
 // How long another machine's build is waited for where nothing tells how long builds take: longer than most, since
 // machines that start together would all build their first programs. The first wait in vain leads to a build, which
@@ -260,8 +261,8 @@ std::optional<SharedProgram> RemoteTier::wait_for(Endpoints chosen, AskedProgram
   if (!own_threads_) {
     return fetch_from(chosen, asked, ns(patience_ns), work_.stop().get(), *counters_);
   }
-  const nanoseconds request = std::clamp<nanoseconds>(ns(expected_ns / 2), ns(patience_ns),
-                                                      std::max<nanoseconds>(request_patience, ns(patience_ns)));
+  // The job does not wait so long, and on a busy machine a good server needs it at times.
+  const nanoseconds request = std::max<nanoseconds>(request_patience, ns(patience_ns));
   const auto answer = std::make_shared<Answer>();
   answer->endpoints = chosen;
   const bool queued = work_.add([answer, asked = std::move(asked), request, counters = counters_, stop = work_.stop()] {
@@ -357,10 +358,11 @@ std::shared_ptr<RemoteEndpoint> RemoteTier::lease_holder() {
   if (!own_threads_) return nullptr;
   for (const auto& endpoint : endpoints_) {
     if (!endpoint->writes() || !endpoint->reads()) continue;
-    // A server that has answered this process is asked for a lease although a late answer is outstanding: without a
-    // lease, every machine of a busy group would build.
+    // Asked also while a late answer is outstanding: without a lease, every machine of a busy group would build. Once
+    // only where the server has answered nothing: it may be one that never does.
     RemoteBreaker& breaker = endpoint->breaker();
-    const bool asks = breaker.allows_jobs() || (endpoint->has_answered() && !breaker.has_failed());
+    const bool asks = breaker.allows_jobs() ||
+                      (!breaker.has_failed() && (endpoint->has_answered() || !asked_before_answer_.exchange(true)));
     if (asks && endpoint->leases() != nullptr) return endpoint;
   }
   return nullptr;
@@ -393,9 +395,11 @@ RemoteTier::LeaseResult RemoteTier::acquire_lease(const ProgramKey& key, const D
   const auto limits = [&] {
     return limits_for(endpoint->has_answered() ? nanoseconds(request_patience) : nanoseconds(lease_patience));
   };
-  // A server that failed is not waited for; its breaker keeps the next requests away.
+  // A server that failed is not waited for; its breaker keeps the next requests away. Where the first answer is late,
+  // the end of that request tells.
   const auto failed = [&](const Status& status) {
-    if (status.code != StatusCode::cancelled) endpoint->breaker().failed();
+    const bool is_only_late = status.code == StatusCode::timeout && !endpoint->has_answered();
+    if (status.code != StatusCode::cancelled && !is_only_late) endpoint->breaker().failed();
     return unleased();
   };
   const Deadline deadline = Deadline::after(is_known ? life : unknown_build_patience);

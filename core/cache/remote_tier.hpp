@@ -17,6 +17,7 @@
 #include <kiln/digest.hpp>
 #include <kiln/program_cache.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -90,8 +91,8 @@ class RemoteTier {
                                                  SharedCounters& counters);
   std::optional<SharedProgram> wait_for(Endpoints chosen, AskedProgram asked, std::uint64_t expected_ns);
   RemoteLimits limits_for(std::chrono::nanoseconds time) const;
-  std::shared_ptr<RemoteEndpoint> lease_holder();
-  std::uint64_t usual_build_ns();  // the mean of what was built here; 0 before the first
+  std::shared_ptr<RemoteEndpoint> lease_holder();  // nullptr: no lease is asked for
+  std::uint64_t usual_build_ns();                  // the mean of what was built here; 0 before the first
 
   const Log log_;
   const CacheConfig config_;
@@ -108,6 +109,7 @@ class RemoteTier {
   std::uint64_t builds_ = 0, built_ns_ = 0;          // of all that were built here; guarded by mutex_
   std::vector<std::shared_ptr<Answer>> unanswered_;  // late answers; guarded by mutex_
   bool finished_ = false;                            // guarded by mutex_
+  std::atomic<bool> asked_before_answer_{false};     // for a lease, while the first answer was late
   BackgroundWork work_;
 };
 

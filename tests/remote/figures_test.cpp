@@ -215,7 +215,7 @@ TEST_CASE("remote figures: clients that start together on Redis build each progr
   first.write_to(redis.url());
   // As many at a time as two processors carry, beside the server, without answers that come too late; each begins with
   // an empty cache.
-  const std::size_t clients = is_long() ? 1000 : 6, at_a_time = is_long() ? 16 : 6, programs = is_long() ? 100 : 10;
+  const std::size_t clients = is_long() ? 1000 : 6, at_a_time = is_long() ? 4 : 6, programs = is_long() ? 100 : 10;
   std::atomic<int> failed{0}, builds{0}, unleased{0}, timeouts{0}, late{0};
   std::atomic<std::size_t> next{0};
   const auto serve = [&] {
