@@ -91,6 +91,33 @@ TEST_CASE("sharing: a slow answer of a server that has answered costs no lease")
   CHECK(cache->stats().shared.unleased_builds == 0);
 }
 
+TEST_CASE("sharing: a late first answer costs no lease") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine machine(server, true);
+  machine.write_to(url);
+  server->leases_at_once = true;
+  server->delay_ms = 150;  // the first answer is waited for 20 ms
+  const auto cache = machine.open();
+  CHECK(acquire(*cache, "one", machine.device)->tier == Tier::built);
+  CHECK(server->leases_taken == 1);
+  CHECK(cache->stats().shared.late == 1);
+  CHECK(cache->stats().shared.unleased_builds == 0);
+}
+
+TEST_CASE("sharing: a server that answers nothing is asked for one lease") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine machine(server, true);
+  machine.write_to(url);
+  machine.device.on_build = [](const KernelSource&) {};
+  server->hangs = true;
+  const auto cache = machine.open();
+  for (const char* text : {"one", "two", "three", "four"}) {
+    CHECK(acquire(*cache, text, machine.device)->tier == Tier::built);
+  }
+  CHECK(server->leases_asked == 1);
+  CHECK(cache->stats().shared.unleased_builds == 4);
+}
+
 TEST_CASE("sharing: no lease is taken where builds take less than three round trips") {
   const auto server = std::make_shared<SharedServer>();
   SharingMachine machine(server, true);
