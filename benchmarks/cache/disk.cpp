@@ -12,6 +12,7 @@
 #include "base/checksum.hpp"
 #include "cache/disk_tier.hpp"
 #include "cache/entry_format.hpp"
+#include "cache/program_payload.hpp"
 #include "cache/tiered_cache.hpp"
 #include "figures/figures.hpp"
 
@@ -309,7 +310,8 @@ void measure_hits(Corpus& corpus, bench::FigureFile& file) {
   EntryView view;
   view.format = "free:1";
   view.material = requests[0].key.material;
-  view.stored = corpus.payload(0);
+  const std::vector<std::byte> payload = encode_payload({"free:1", corpus.payload(0)});
+  view.stored = payload;
   view.compression = Compression::zstd;
   const auto encoded = encode_entry(view, key);
   if (!encoded || encoded->size() != bytes.size()) die("the entry on disk has not the size of its encoding");

@@ -59,7 +59,10 @@ int report(const Options& options) {
   auto html = read_page();
   if (!html) return complain_of(html.error());
   auto sources = page::read_page_sources(options.subjects);
-  if (!sources) return complain_of(sources.error());
+  if (!sources) {
+    complain(visible(sources.error().message));
+    return exit_usage;
+  }
   std::string title = "Kiln report";
   if (sources->size() == 1) title += ": " + (*sources)[0]["label"].get<std::string>();
   const Json data{{"title", options.title.empty() ? title : options.title},

@@ -60,7 +60,7 @@ const std::vector<NotHere> not_here = {
      "the key stands for another; cache_bundle_test.cpp imports what it exported"},
     {"docs/pipelines.md", "", "pipeline_test.cpp runs configs/pipelines and further pipelines"},
     {"docs/python.md", "", "tests/python/examples_check runs them twice"},
-    {"docs/result-journal.md", "kiln results 1", "the format of a file, not a command"},
+    {"docs/result-journal.md", "kiln results 2", "the format of a file, not a command"},
     {"docs/sharing-a-cache.md", "", "needs several users and servers; cache_sharing_test.cpp takes the same steps"},
     {"docs/testing.md", "", "builds and tests Kiln"},
     {"docs/writing-a-plugin.md", "", "the test kiln_installed_tree runs these commands twice"},
