@@ -382,7 +382,8 @@ class IncludeReader {
     const std::string below = wanted.substr(std::min(wanted.find_first_not_of('/'), wanted.size()));
     std::vector<std::string> places{(fs::path(from.name).parent_path() / wanted).lexically_normal().string()};
     for (const std::string& folder : kernel_.include) {
-      places.push_back((fs::path(folder) / below).lexically_normal().string());
+      std::string name = (fs::path(folder) / below).lexically_normal().string();
+      if (std::ranges::find(places, name) == places.end()) places.push_back(std::move(name));
     }
     std::string tried;
     for (const std::string& name : places) {

@@ -15,11 +15,18 @@ using Word = std::uint32_t;
 Word upwards(Word bits) { return bits | (0U - bits); }
 Word whole(Word bits) { return bits != 0 ? ~0U : 0U; }
 
+Word reversed(Word bits) {
+  Word result = 0;
+  for (unsigned i = 0; i < 32; ++i) result |= (bits >> i & 1U) << (31U - i);
+  return result;
+}
+
 Word half_of(Word bits, bool high) { return high ? bits >> 16U : bits & 0xFFFFU; }
 
 enum class Rule : std::uint8_t {
   whole = 0,  // one undefined bit makes all of the result undefined
   copy,
+  reverse,
   logic,  // bit by bit, whatever the others are
   conjunction,
   disjunction,
@@ -32,6 +39,8 @@ enum class Rule : std::uint8_t {
   shift_right16,
   shift_signed16,
   field,  // v_bfe
+  lowest_set,
+  highest_set,
   insert,
   permute,
   align_bit,
@@ -55,6 +64,8 @@ Rule rule_of(Opcode opcode) {
     case Opcode::v_mov_b16:
     case Opcode::v_not_b16:
       return Rule::copy;
+    case Opcode::v_bfrev_b32:
+      return Rule::reverse;
     case Opcode::v_xor_b32:
     case Opcode::v_xnor_b32:
     case Opcode::v_xor3_b32:
@@ -98,6 +109,10 @@ Rule rule_of(Opcode opcode) {
     case Opcode::v_bfe_u32:
     case Opcode::v_bfe_i32:
       return Rule::field;
+    case Opcode::v_ctz_i32_b32:
+      return Rule::lowest_set;
+    case Opcode::v_clz_i32_u32:
+      return Rule::highest_set;
     case Opcode::v_bfi_b32:
       return Rule::insert;
     case Opcode::v_perm_b32:
@@ -138,6 +153,8 @@ Word applied(Rule rule, const Word (&u)[3], const Word (&x)[3]) {
   switch (rule) {
     case Rule::copy:
       return u[0];
+    case Rule::reverse:
+      return reversed(u[0]);
     case Rule::logic:
       return u[0] | u[1] | u[2];
     case Rule::conjunction:
@@ -164,6 +181,11 @@ Word applied(Rule rule, const Word (&u)[3], const Word (&x)[3]) {
       if (((u[1] | u[2]) & 31U) != 0) return ~0U;
       return whole(u[0] >> shift1 & ((1U << shift2) - 1U));
     }
+    // Compilers leave bits beyond the first one undefined, as far as it ends the search.
+    case Rule::lowest_set:
+      return whole(u[0] & (x[0] ^ (x[0] - 1U)));
+    case Rule::highest_set:
+      return whole(u[0] & (x[0] == 0 ? ~0U : ~0U << (31U - static_cast<unsigned>(__builtin_clz(x[0])))));
     case Rule::insert:
       return u[0] | (x[0] & u[1]) | (~x[0] & u[2]);
     case Rule::permute: {
@@ -264,6 +286,29 @@ void Undefined::note(unsigned vgpr) {
   dirty_.set(vgpr, any != 0);
 }
 
+// The bits that a scalar instruction reads of its first source.
+std::uint64_t Undefined::bits_read(const Wave& wave, const Instruction& in) {
+  constexpr std::uint64_t all = ~std::uint64_t{0};
+  switch (in.opcode) {
+    case Opcode::s_sext_i32_i8:
+      return 0xFFU;
+    case Opcode::s_sext_i32_i16:
+      return 0xFFFFU;
+    case Opcode::s_bfe_u32:
+    case Opcode::s_bfe_i32:
+    case Opcode::s_bfe_u64:
+    case Opcode::s_bfe_i64: {
+      const auto constant = constant_of(in.src[1], in.literal);
+      if (!constant && in.src[1].code >= operand::integers) return all;
+      const Word field = constant ? static_cast<Word>(*constant) : wave.scalar[in.src[1].code];
+      const Word first = field & (bits_of(in.src[0].type) - 1U), count = field >> 16U & 127U;
+      return (count < 64 ? (std::uint64_t{1} << count) - 1U : all) << first;
+    }
+    default:
+      return all;
+  }
+}
+
 // All that an instruction writes counts as defined.
 void Undefined::define(Wave& wave, const Effects& effects) {
   for (const Registers& registers : effects.writes) {
@@ -278,18 +323,19 @@ void Undefined::define(Wave& wave, const Effects& effects) {
   }
 }
 
-void Undefined::scalar(const Instruction& in) {
+void Undefined::scalar(const Wave& wave, const Instruction& in) {
   const unsigned count = in.dst.present() ? dwords_of(in.dst.type, WaveSize::wave64) : 0;
   const bool moves = in.opcode == Opcode::s_mov_b32 || in.opcode == Opcode::s_mov_b64;
   const bool pairs = moves || in.opcode == Opcode::s_and_b64 || in.opcode == Opcode::s_or_b64 ||
                      in.opcode == Opcode::s_xor_b64 || in.opcode == Opcode::s_and_not1_b64;
+  const std::uint64_t read = bits_read(wave, in);
   Word any = in.has(flag::scc_in) && scc_ ? ~0U : 0U;
   std::array<Word, 2> each{};
   for (const Operand& source : in.src) {
     if (!source.present() || source.code >= operand::integers || source.code == operand::null) continue;
     const unsigned dwords = std::min(dwords_of(source.type, WaveSize::wave64), 2U);
     for (unsigned d = 0; d < dwords; ++d) {
-      any |= scalar_[source.code + d];
+      any |= scalar_[source.code + d] & (&source == &in.src[0] ? static_cast<Word>(read >> 32U * d) : ~0U);
       each[d] |= scalar_[source.code + d];
     }
   }
@@ -395,6 +441,45 @@ bool Undefined::across_lanes(Wave& wave, const Instruction& in) {
     default:
       return false;
   }
+}
+
+// ACO exchanges halves of registers by a += b, b = a - b, a = a - b: the rule of sums would spread what is undefined of
+// one over both. True where it was handled; the first of the three is not.
+bool Undefined::exchange(Wave& wave, const DecodedAt& at) {
+  const Instruction& in = at.instruction;
+  const bool adds = in.opcode == Opcode::v_add_nc_u16, subtracts = in.opcode == Opcode::v_sub_nc_u16;
+  if ((!adds && !subtracts) || in.clamp || !in.src[0].is_vgpr() || !in.src[1].is_vgpr()) return false;
+  const auto place = [&](const Operand& operand, unsigned bit) {
+    return 2U * operand.index() + (in.op_sel >> bit & 1U);
+  };
+  const unsigned a = place(in.src[0], 0), b = place(in.src[1], 1), to = place(in.dst, 3);
+  const std::uint64_t next = at.address + 4U * in.dwords;
+  Exchange& begun = exchange_;
+  if (adds && to == a && a != b) {
+    begun.a = a;
+    begun.b = b;
+    begun.last = false;
+    begun.next = next;
+    for (unsigned half = 0; half < wave.halves; ++half) {
+      begun.bits_of_a[half] = source(in.src[0], 0, half);
+      begun.bits_of_b[half] = source(in.src[1], 0, half);
+    }
+    return false;
+  }
+  if (!subtracts || at.address != begun.next || a != begun.a || b != begun.b || to != (begun.last ? a : b))
+    return false;
+  for (unsigned half = 0; half < wave.halves; ++half) {
+    Lanes bits = source(in.dst, 0, half);
+    const Lanes& from = (begun.last ? begun.bits_of_b : begun.bits_of_a)[half];
+    for (unsigned i = 0; i < 32; ++i) {
+      const Word moved = half_of(from[i], ((begun.last ? b : a) & 1U) != 0);
+      bits[i] = (to & 1U) != 0 ? (bits[i] & 0xFFFFU) | moved << 16U : (bits[i] & 0xFFFF0000U) | moved;
+    }
+    put(wave, in.dst.index(), half, bits);
+  }
+  begun.next = begun.last ? 0 : next;
+  begun.last = true;
+  return true;
 }
 
 void Undefined::vector(Wave& wave, const Instruction& in, const Operand& dst, const Operand* sources) {
@@ -632,7 +717,7 @@ std::optional<std::string> Undefined::step(Wave& wave, const DecodedAt& at, cons
     case Format::sopc:
     case Format::sopk:
       if (effects.reach == Reach::none) {
-        scalar(in);
+        scalar(wave, in);
         return std::nullopt;
       }
       break;
@@ -643,7 +728,7 @@ std::optional<std::string> Undefined::step(Wave& wave, const DecodedAt& at, cons
     case Format::vop3p:
       if (in.lanes != LaneControl::none || in.has(flag::matrix)) break;
       if (in.opcode == Opcode::v_permlane16_b32 || in.opcode == Opcode::v_permlanex16_b32) break;
-      if (across_lanes(wave, in)) return std::nullopt;
+      if (across_lanes(wave, in) || exchange(wave, at)) return std::nullopt;
       if (in.dst.is_vgpr()) {
         vector(wave, in, in.dst, in.src.data());
         return std::nullopt;

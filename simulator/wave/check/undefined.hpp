@@ -56,15 +56,26 @@ class Undefined {
   static Lanes values(Wave& wave, const Operand& operand, const Instruction& in, unsigned half);
   void put(Wave& wave, unsigned vgpr, unsigned half, const Lanes& lanes);
   void define(Wave& wave, const Effects& effects);
-  void scalar(const Instruction& in);
+  static std::uint64_t bits_read(const Wave& wave, const Instruction& in);
+  void scalar(const Wave& wave, const Instruction& in);
   void vector(Wave& wave, const Instruction& in, const Operand& dst, const Operand* sources);
   void packed(Wave& wave, const Instruction& in, unsigned half);
   void compare(Wave& wave, const Instruction& in);
   bool across_lanes(Wave& wave, const Instruction& in);
+  bool exchange(Wave& wave, const DecodedAt& at);
   void local(Wave& wave, const Instruction& in, const Effects& effects, const Op& op);
   std::optional<std::string> stores(Wave& wave, const Instruction& in);
 
+  // An exchange of two halves that has begun: their undefined bits before it, and where it goes on.
+  struct Exchange {
+    unsigned a = 0, b = 0;  // 2 * VGPR, + 1 for its high half
+    std::uint64_t next = 0;
+    bool last = false;
+    std::array<Lanes, 2> bits_of_a{}, bits_of_b{};
+  };
+
   std::vector<Word> bits_;
+  Exchange exchange_;
   RegisterSet dirty_;  // of which some lane's bits are undefined
   std::array<Word, 256> scalar_{};
   bool scc_ = false;

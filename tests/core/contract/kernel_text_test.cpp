@@ -146,6 +146,7 @@ TEST_CASE("kernel text: files are found beside the including file, then in the i
   CHECK_THAT(folder.refusal("\n\n#include \"no.glsl\"\n", {"lib", "other"}),
              Contains("main.comp:3: #include \"no.glsl\": no such file (tried no.glsl, lib/no.glsl, other/no.glsl)") &&
                  Contains("include"));
+  CHECK_THAT(folder.refusal("#include \"no.glsl\"\n", {".", "lib", "lib/"}), Contains("(tried no.glsl, lib/no.glsl)"));
   folder.write("sub/a.glsl", "x\n#include <gone.glsl>\n");
   CHECK_THAT(folder.refusal("#include \"sub/a.glsl\"\n"),
              Contains("sub/a.glsl:2: #include <gone.glsl>") && Contains("sub/gone.glsl"));

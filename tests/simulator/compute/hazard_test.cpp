@@ -355,11 +355,24 @@ TEST_CASE("simulator hazards: what nothing has written reaches a store", "[simul
   const auto vop3 = [](const char* name, unsigned dst, unsigned a, unsigned b, unsigned c = 0) {
     return encode::vop3(name, dst, a, b, c);
   };
-  constexpr unsigned s40 = 40, one = 129, sixteen = 144;
+  constexpr unsigned s40 = 40, one = 129, sixteen = 144, twenty_four = 152;
   // v24: one byte that is written below three that are not; and what leaves that byte written.
   const Words byte = join({{vop1("v_mov_b32", 25, 255), 0xFF}, vop3("v_bfi_b32", 24, v(25), v(0), v(20))});
   const Words sums = join({vop3("v_add_nc_u16", 24, v(24), v(24)), vop3("v_mul_lo_u16", 24, v(24), v(24)),
                            vop3("v_sub_nc_u16", 24, 128, v(24)), vop3("v_lshlrev_b16", 24, one, v(24))});
+  // The same with a bit of the byte set.
+  const Words ten = join({{vop1("v_mov_b32", 25, 255), 0xFF, vop1("v_mov_b32", 24, 138)},  //
+                          vop3("v_bfi_b32", 24, v(25), v(24), v(20))});
+  // Of the low half of the one and the high half of the other, as ACO writes it.
+  const auto exchange = [&](unsigned a, unsigned b) {
+    return join({encode::vop3("v_add_nc_u16", a - v(0), a, b, 0, {.op_sel = 2}),
+                 encode::vop3("v_sub_nc_u16", b - v(0), a, b, 0, {.op_sel = 10}),
+                 encode::vop3("v_sub_nc_u16", a - v(0), a, b, 0, {.op_sel = 2})});
+  };
+  // A scalar operation on that byte, whose result is stored.
+  const auto from_scalar = [&](const Words& words) {
+    return join({{vop1("v_readfirstlane_b32", s40, v(24))}, words, {vop1("v_mov_b32", 24, s40)}, store(24)});
+  };
   const std::vector<Case> cases = {
       {"a register", store(20), true},
       {"a scalar register", join({{vop1("v_mov_b32", 24, s40)}, store(24)}), true},
@@ -411,6 +424,28 @@ TEST_CASE("simulator hazards: what nothing has written reaches a store", "[simul
        join({encode::ds("ds_store_b64", 0, 2, 8), encode::ds("ds_load_b64", 20, 2, 0), done, store(20)}), false},
       {"the low byte of 16-bit sums", join({byte, sums, global("global_store_b8", 0, 2, 24)}), false},
       {"the high byte of 16-bit sums", join({byte, sums, global("global_store_b16", 0, 2, 24)}), true},
+      {"the high byte of a reversal",
+       join({byte, {vop1("v_bfrev_b32", 24, v(24)), vop2("v_lshrrev_b32", 24, twenty_four, 24)}, store(24)}), false},
+      {"the byte below it",
+       join({byte, {vop1("v_bfrev_b32", 24, v(24)), vop2("v_lshrrev_b32", 24, sixteen, 24)}, store(24)}), true},
+      {"a scalar byte, extended", join({byte, from_scalar({sop1("s_sext_i32_i8", s40, s40)})}), false},
+      {"a scalar half, extended", join({byte, from_scalar({sop1("s_sext_i32_i16", s40, s40)})}), true},
+      {"a scalar field", join({byte, from_scalar({sop2("s_bfe_i32", s40, s40, 255), 0x80000})}), false},
+      {"a scalar field of 64 bits", join({byte, from_scalar({sop2("s_bfe_i64", s40, s40, 255), 0x80000})}), false},
+      {"a scalar field of the upper 32 bits", join({byte, from_scalar({sop2("s_bfe_i64", s40, s40, 255), 0x80020})}),
+       true},
+      {"a scalar field with a bit too many", join({byte, from_scalar({sop2("s_bfe_i32", s40, s40, 255), 0x90000})}),
+       true},
+      {"the first bit set, below what is undefined", join({ten, {vop1("v_ctz_i32_b32", 24, v(24))}, store(24)}), false},
+      {"the first bit set, among it", join({byte, {vop1("v_ctz_i32_b32", 24, v(24))}, store(24)}), true},
+      {"the last bit set, above what is undefined",
+       join({ten, {vop1("v_bfrev_b32", 24, v(24)), vop1("v_clz_i32_u32", 24, v(24))}, store(24)}), false},
+      {"the last bit set, among it", join({ten, {vop1("v_clz_i32_u32", 24, v(24))}, store(24)}), true},
+      {"a half, after an exchange", join({exchange(v(20), v(8)), global("global_store_b16", 0, 2, 20)}), false},
+      {"the other half of an exchange", join({exchange(v(20), v(8)), global("global_store_d16_hi_b16", 0, 2, 8)}),
+       true},
+      {"the other, exchanged back",
+       join({exchange(v(20), v(8)), exchange(v(20), v(8)), global("global_store_d16_hi_b16", 0, 2, 8)}), false},
       {"what is never stored", {vop2("v_add_f32", 24, v(20), 21)}, false}};
   for (const Case& each : cases) {
     INFO(each.name);

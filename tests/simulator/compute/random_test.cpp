@@ -10,7 +10,7 @@
 
 #include "support/test_length.hpp"
 #include "tests/simulator/compute/launcher.hpp"
-#include "tests/simulator/random_program.hpp"
+#include "tests/simulator/random/random_program.hpp"
 
 namespace kiln::simulator::test {
 namespace {
