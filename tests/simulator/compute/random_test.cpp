@@ -2,6 +2,7 @@
 // optimization, with the hazard checks on. KILN_TEST_PROGRAMS=FIRST:COUNT chooses the seeds.
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
@@ -114,7 +115,7 @@ TEST_CASE("simulator kernels: random programs give the host's results", "[simula
     if (!right && ++wrong == 20) break;
   }
   if (wrong == 0) std::filesystem::remove(folder);
-  CHECK(20 * refused <= built);  // clang-19 itself ends by a signal at a few programs
+  CHECK(refused <= std::max(1U, built / 20));  // clang-19 itself ends by a signal at a few programs
 }
 
 }  // namespace kiln::simulator::test
