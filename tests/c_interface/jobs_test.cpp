@@ -1,4 +1,5 @@
 // Devices and jobs through kiln.h: kernels on llvmpipe, layers on any device, errors, cancelling, tuning.
+// job_callbacks_test.cpp has calls from callbacks.
 #include "c_interface/jobs.hpp"
 #include "core/cache/in_child.hpp"
 
@@ -7,43 +8,6 @@
 
 namespace kiln::test {
 namespace {
-
-constexpr const char* saxpy = R"(#version 430 core
-layout(local_size_x = 64) in;
-layout(std430, binding = 0) readonly buffer X { float x[]; };
-layout(std430, binding = 1) buffer Y { float y[]; };
-uniform float scale;
-void main() {
-  uint i = gl_GlobalInvocationID.x;
-  y[i] = A * scale * x[i] + y[i];
-}
-)";
-
-struct Saxpy {
-  std::vector<float> x = std::vector<float>(1024), y = std::vector<float>(1024);
-  Job job;
-
-  explicit Saxpy(kiln_runtime* runtime) : job(job_of(runtime, "saxpy")) {
-    for (std::size_t at = 0; at < x.size(); ++at) x[at] = static_cast<float>(at), y[at] = 1;
-    const std::int64_t shape[] = {1024};
-    const kiln_tensor on_x = kiln_tensor_of(x.data(), KILN_F32, 1, shape),
-                      on_y = kiln_tensor_of(y.data(), KILN_F32, 1, shape);
-    const double scale = 2;
-    must(kiln_job_kernel(job.get(), "saxpy.comp", saxpy));
-    must(kiln_job_constant(job.get(), "A", "1.5"));
-    must(kiln_job_uniform(job.get(), "scale", KILN_F64, 0, nullptr, &scale));
-    must(kiln_job_buffer(job.get(), "X", KILN_READ, &on_x));
-    must(kiln_job_buffer(job.get(), "Y", KILN_READ_WRITE, &on_y));
-    must(kiln_job_grid(job.get(), 16, 1, 1));
-    must(kiln_job_device(job.get(), "opengl:0"));
-  }
-  // Wrong elements after so many runs with this factor of x.
-  int wrong(float factor) const {
-    int count = 0;
-    for (std::size_t at = 0; at < x.size(); ++at) count += y[at] != factor * x[at] + 1;
-    return count;
-  }
-};
 
 TEST_CASE("jobs: a kernel runs on the tensors of the application, again with changed uniforms and contents") {
   Jobs jobs;
@@ -353,53 +317,6 @@ TEST_CASE("jobs: a job that was cancelled ends with that, and runs again") {
   must(kiln_job_run(job));
 }
 
-TEST_CASE("jobs: a callback of a job cannot close what runs it") {
-  Jobs jobs;
-  if (!jobs.has("opengl:0")) return;
-  Saxpy saxpy_job(jobs.runtime);
-  kiln_job* job = saxpy_job.job.get();
-  struct Handles {
-    kiln_job* job;
-    kiln_runtime* runtime;
-    int calls;
-  } handles{job, jobs.runtime, 0};
-  must(kiln_job_progress(
-      job,
-      [](void* user, std::uint32_t, std::uint32_t) {
-        auto& of = *static_cast<Handles*>(user);
-        ++of.calls;
-        kiln_close(of.runtime);
-        return 1;
-      },
-      &handles));
-  must(kiln_job_repeat(job, 3));
-  must(kiln_job_start(job));
-  CHECK(Answer(kiln_job_wait(job, 60'000)).code == KILN_OK);
-  CHECK(handles.calls == 3);
-  must(kiln_job_progress(
-      job,
-      [](void* user, std::uint32_t, std::uint32_t) {
-        kiln_job_free(static_cast<Handles*>(user)->job);
-        return 1;
-      },
-      &handles));
-  CHECK(Answer(kiln_job_run(job)).code == KILN_CANCELLED);
-  // Nor can it wait for it; to look takes no time.
-  std::pair<kiln_job*, std::vector<kiln_code>> waiting{job, {}};
-  must(kiln_job_progress(
-      job,
-      [](void* user, std::uint32_t, std::uint32_t) {
-        auto& [of, codes] = *static_cast<decltype(waiting)*>(user);
-        if (codes.empty()) codes = {Answer(kiln_job_wait(of, 60'000)).code, Answer(kiln_job_wait(of, 0)).code};
-        return 1;
-      },
-      &waiting));
-  must(kiln_job_run(job));
-  CHECK(waiting.second == std::vector<kiln_code>{KILN_UNAVAILABLE, KILN_TIMEOUT});
-  must(kiln_job_progress(job, nullptr, nullptr));
-  must(kiln_job_run(job));
-}
-
 TEST_CASE("jobs: a forked child is told to open its own runtime, and may close that of its parent") {
   Jobs jobs;
   if (!jobs.has("opengl:0")) return;
@@ -447,98 +364,6 @@ TEST_CASE("jobs: a forked child is told to open its own runtime, and may close t
   CHECK(end.said == "");
   CHECK(end.signal == 0);
   must(kiln_job_run(saxpy_job.job.get()));
-}
-
-TEST_CASE("jobs: a log function that frees the job only cancels it, and one that closes the runtime does nothing") {
-  struct Closing {
-    kiln_runtime* runtime = nullptr;
-    kiln_job* job = nullptr;
-    int calls = 0;
-  } closing;
-  const StoreFolder folder;
-  kiln_cache_options options = folder.options();
-  options.log_level = KILN_LOG_DEBUG;
-  options.log_user = &closing;
-  options.log = [](void* user, kiln_log_level, const char*, const char*) {
-    auto& self = *static_cast<Closing*>(user);
-    ++self.calls;
-    kiln_close(self.runtime);
-    kiln_job_free(self.job);
-  };
-  kiln_runtime* runtime = nullptr;
-  must(kiln_open(&options, &runtime));
-  {
-    const Job job = job_of(runtime, "sum");
-    std::vector<float> a(4, 1.0f), b(4, 2.0f), c(4);
-    const std::int64_t shape[] = {2, 2};
-    const kiln_tensor on_a = kiln_tensor_of(a.data(), KILN_F32, 2, shape),
-                      on_b = kiln_tensor_of(b.data(), KILN_F32, 2, shape),
-                      on_c = kiln_tensor_of(c.data(), KILN_F32, 2, shape);
-    must(kiln_job_gemm(job.get(), &on_a, &on_b, nullptr, 0, &on_c));
-    must(kiln_job_device(job.get(), "cpu"));
-    closing.runtime = runtime;
-    closing.job = job.get();
-    closing.calls = 0;
-    CHECK(Answer(kiln_job_run(job.get())).code == KILN_CANCELLED);
-    CHECK(closing.calls > 0);
-    CHECK(closing.calls < 1000);
-    closing.job = nullptr;
-    must(kiln_job_run(job.get()));
-    CHECK(c[0] == 4.0f);
-  }
-  closing.runtime = nullptr;
-  kiln_close(runtime);
-}
-
-TEST_CASE("jobs: a log function that runs jobs or asks its runtime is refused at once") {
-  if (!Jobs().has("opengl:0")) return;
-  struct Asking {
-    kiln_runtime* runtime = nullptr;
-    kiln_job *running = nullptr, *other = nullptr;
-    std::vector<std::string> said;
-    int ended = -1, lines = 0;
-
-    void note(const Answer& answer) { said.push_back(std::string(kiln_code_name(answer.code)) + " " + answer.message); }
-  } asking;
-  const StoreFolder folder;
-  kiln_cache_options options = folder.options();
-  options.log_level = KILN_LOG_DEBUG;
-  options.log_user = &asking;
-  options.log = [](void* user, kiln_log_level, const char*, const char*) {
-    auto& self = *static_cast<Asking*>(user);
-    if (self.runtime == nullptr || self.lines++ != 0) return;
-    char* text = nullptr;
-    std::size_t loaded = 0;
-    kiln_job* made = nullptr;
-    kiln_report report;
-    report.size = sizeof report;
-    self.ended = kiln_job_ended(self.running);
-    self.note(kiln_runtime_metrics(self.runtime, &text));
-    self.note(kiln_job_create(self.runtime, "more", &made));
-    self.note(kiln_job_get_report(self.running, &report));
-    self.note(kiln_job_wait(self.running, 60000));
-    self.note(kiln_runtime_devices(self.runtime, &text));
-    self.note(kiln_runtime_warm(self.runtime, "cpu", 1, &loaded));
-    self.note(kiln_job_run(self.other));
-    self.note(kiln_job_start(self.other));
-  };
-  kiln_runtime* runtime = nullptr;
-  must(kiln_open(&options, &runtime));
-  {
-    Saxpy running(runtime), other(runtime);
-    asking.running = running.job.get(), asking.other = other.job.get();
-    asking.runtime = runtime;
-    must(kiln_job_run(running.job.get()));
-    asking.runtime = nullptr;
-    CHECK(running.wrong(3) == 0);
-    CHECK(asking.ended == 0);
-    REQUIRE(asking.said.size() == 8);
-    for (const std::string& said : asking.said)
-      CHECK_THAT(said, Catch::Contains("unavailable kiln_") && Catch::Contains("called by `log`"));
-    must(kiln_job_run(other.job.get()));
-    CHECK(other.wrong(3) == 0);
-  }
-  kiln_close(runtime);
 }
 
 TEST_CASE("jobs: tuning measures each variant, reports progress and leaves the tensors as they were") {

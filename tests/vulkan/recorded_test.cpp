@@ -12,7 +12,7 @@ namespace {
 
 using support::Vulkan;
 
-constexpr std::uint32_t lanes = 64;
+using support::lanes;
 
 Device& device() { return *Vulkan::instance().device(); }
 

@@ -7,6 +7,7 @@
 #include <kiln/device.hpp>
 
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,16 @@ class Vulkan {
 // Builds the kernel's text on the device and runs it once on the tensors, which hold its results afterwards. Tensors:
 // as tensors_of() lists them.
 Status run_kernel(const UserKernelSpec& kernel, std::vector<std::vector<std::byte>>& tensors);
+
+// Of a workgroup of the kernels here.
+inline constexpr std::uint32_t lanes = 64;
+
+// 0, 1, 2, … for each lane.
+inline std::vector<float> ramp() {
+  std::vector<float> values(lanes);
+  std::iota(values.begin(), values.end(), 0.0F);
+  return values;
+}
 
 template <class T>
 std::vector<std::byte> bytes_of_values(const std::vector<T>& values) {
