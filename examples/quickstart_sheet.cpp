@@ -2,6 +2,7 @@
 // filters, columns the input (INPUTS/photo.png) and each device's result (OUTPUTS/FILTER.DEVICE.png), at half
 // their size. A result that is not there is left dark and captioned so; with no result at all nothing is written, and
 // the exit status is 1.
+#include <kiln/data.hpp>
 #include <kiln/tensor.hpp>
 
 #include <algorithm>
@@ -11,8 +12,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-
-#include "data/png.hpp"
 
 namespace {
 
@@ -103,8 +102,12 @@ int failed(const std::string& message) {
   return 1;
 }
 
+kiln::Result<Picture> read(const std::filesystem::path& file) {
+  return kiln::data::load_tensor(file.string(), {}, {kiln::DType::f32, {}, "picture"});
+}
+
 int compose(const std::filesystem::path& inputs, const std::filesystem::path& outputs) {
-  const auto photo = kiln::data::read_png(inputs / "photo.png");
+  const auto photo = read(inputs / "photo.png");
   if (!photo) return failed(photo.error().message);
   const std::int64_t cell_height = (*photo)->shape()[2] / 2;
   const std::int64_t cell_width = (*photo)->shape()[3] / 2;
@@ -126,7 +129,7 @@ int compose(const std::filesystem::path& inputs, const std::filesystem::path& ou
     for (std::int64_t column = 1; column < columns; ++column) {
       const std::string device(devices[static_cast<std::size_t>(column - 1)]);
       const std::int64_t left = margin + column * step_x;
-      const auto picture = kiln::data::read_png(outputs / (filter + "." + device + ".png"));
+      const auto picture = read(outputs / (filter + "." + device + ".png"));
       if (picture && (*picture)->shape()[2] / 2 <= cell_height && (*picture)->shape()[3] / 2 <= cell_width) {
         write(**sheet, top + 5, left, filter + " " + device);
         paste_half(**sheet, top + caption_height, left, **picture);
@@ -141,7 +144,7 @@ int compose(const std::filesystem::path& inputs, const std::filesystem::path& ou
     }
   }
   if (found == 0) return failed("folder " + outputs.string() + ": no FILTER.DEVICE.png in it");
-  const kiln::Status status = kiln::data::write_png(outputs / "sheet.png", **sheet);
+  const kiln::Status status = kiln::data::store_tensor(outputs / "sheet.png", **sheet);
   return status.ok() ? 0 : failed(status.message);
 }
 
