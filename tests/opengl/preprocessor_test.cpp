@@ -1,5 +1,7 @@
 #include "codec/preprocessor.hpp"
 
+#include "codec/declarations.hpp"
+
 #include <catch2/catch.hpp>
 
 #include <chrono>
@@ -103,6 +105,34 @@ TEST_CASE("opengl: glsl: texts that nest or double without end take no time", "[
   CHECK(after("#if " + std::string(100'000, '-') + "1\na\n#endif\nb") == "b");
   CHECK(after("#endif\n#else\n#elif 1\n#define\n#if\n#endif\nb") == "b");
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(5));
+}
+
+// A text asks for few names or for many, which are found in two ways.
+TEST_CASE("opengl: glsl: the members that a text does not read", "[opengl][glsl]") {
+  for (const int members : {3, 60}) {
+    CAPTURE(members);
+    std::string block = "layout(std140) uniform P {\n", body;
+    std::vector<std::string> unread;
+    for (int i = 0; i < members; ++i) {
+      const std::string name = "m" + std::to_string(i);
+      block += "  float " + name + ";\n";
+      if (i % 3 == 0) {
+        unread.push_back(name);
+      } else {
+        body += "  x += " + name + ";\n";
+      }
+    }
+    const std::string text = block + "};\nvoid main() {\n" + body + "}\n";
+    const std::vector<Declaration> found = declarations(preprocessed(text, {}).tokens);
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].unread == unread);
+    CHECK(found[0].mentioned);
+  }
+  const std::string unused = "buffer B { float a; };\nbuffer C { float c; } inst;\nvoid main() {}";
+  const std::vector<Declaration> found = declarations(preprocessed(unused, {}).tokens);
+  REQUIRE(found.size() == 2);
+  CHECK_FALSE(found[0].mentioned);
+  CHECK_FALSE(found[1].mentioned);
 }
 
 }  // namespace kiln::opengl::glsl

@@ -64,11 +64,7 @@ std::vector<std::string> with_indices(const std::vector<std::string>& prefixes, 
 
 class Reader {
  public:
-  explicit Reader(Tokens tokens) : rest_(tokens) {
-    for (const Token& token : tokens) {
-      if (is_name(token.text)) ++mentions_[token.text];
-    }
-  }
+  explicit Reader(Tokens tokens) : all_(tokens), rest_(tokens) {}
 
   std::vector<Declaration> all() {
     while (!rest_.empty()) read_one();
@@ -117,7 +113,7 @@ class Reader {
     block.mentioned = is_mentioned(members, instance);
     for (const Tokens member : split(members, ";")) {
       for (const Declarator& each : declarators_in(member, {})) {
-        if (mentions_[each.part.name] < 2) block.unread.emplace_back(each.part.name);
+        if (!is_named_again(each.part.name)) block.unread.emplace_back(each.part.name);
       }
     }
     add_types(members, block.members, 0);
@@ -139,12 +135,27 @@ class Reader {
     }
   }
 
+  // Whether the name stands in the text more than once.
+  bool is_named_again(std::string_view name) {
+    if (++asked_ <= most_searches) {
+      const auto is_it = [&](const Token& token) { return token.text == name; };
+      const auto first = std::ranges::find_if(all_, is_it);
+      return first != all_.end() && std::find_if(first + 1, all_.end(), is_it) != all_.end();
+    }
+    if (mentions_.empty()) {
+      for (const Token& token : all_) {
+        if (is_name(token.text)) ++mentions_[token.text];
+      }
+    }
+    return mentions_[name] > 1;
+  }
+
   // A name that something else has too counts.
   bool is_mentioned(Tokens members, Tokens instance) {
-    if (!instance.empty()) return mentions_[instance.front().text] > 1;
+    if (!instance.empty()) return is_named_again(instance.front().text);
     for (const Tokens member : split(members, ";")) {
       for (const Declarator& each : declarators_in(member, {})) {
-        if (mentions_[each.part.name] > 1) return true;
+        if (is_named_again(each.part.name)) return true;
       }
     }
     return false;
@@ -288,7 +299,11 @@ class Reader {
     return 0;
   }
 
+  static constexpr int most_searches = 32;  // more take longer than counting every name
+
+  const Tokens all_;
   Tokens rest_;
+  int asked_ = 0;
   std::unordered_map<std::string_view, std::size_t> mentions_;  // how often each name stands in the text
   std::map<std::string_view, Tokens> structs_;                  // their members
   std::map<std::string_view, std::vector<Token>> constants_;

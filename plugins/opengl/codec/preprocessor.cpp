@@ -42,9 +42,11 @@ class Preprocessor {
           std::ranges::find_if(raw.begin() + static_cast<std::ptrdiff_t>(at), raw.end(), ends_line) - raw.begin());
       const std::span<Token> line = raw.subspan(at, end - at);
       at = end + 1;
-      for (Token& token : line) {
-        token.line += line_shift_;
-        token.source = source_;
+      if (line_shift_ != 0 || source_ != 0) {
+        for (Token& token : line) {
+          token.line += line_shift_;
+          token.source = source_;
+        }
       }
       if (!line.empty() && line[0].text == "#") {
         append_expanded(pending, out.tokens);
@@ -72,11 +74,13 @@ class Preprocessor {
   bool active() const { return std::ranges::all_of(conditions_, &Condition::active); }
 
   void append_expanded(std::vector<Token>& pending, std::vector<Token>& out) {
-    std::vector<Token> expanded = expand(pending);
+    if (std::ranges::any_of(pending, [&](const Token& token) { return may_be_macro(token.text); })) {
+      pending = expand(pending);
+    }
     if (out.empty()) {
-      out = std::move(expanded);
+      out.swap(pending);
     } else {
-      out.insert(out.end(), expanded.begin(), expanded.end());
+      out.insert(out.end(), pending.begin(), pending.end());
     }
     pending.clear();
   }
@@ -159,10 +163,14 @@ class Preprocessor {
     return value_of_condition(expand(plain)) != 0;
   }
 
+  bool may_be_macro(std::string_view token) const {
+    return !token.empty() && first_letters_.test(static_cast<unsigned char>(token.front()));
+  }
+
   // The macro to expand at `at`; null: none.
   const Macro* macro_at(Tokens tokens, std::size_t at) const {
     const std::string_view name = tokens[at].text;
-    if (!is_name(name) || !first_letters_.test(static_cast<unsigned char>(name.front()))) return nullptr;
+    if (!may_be_macro(name)) return nullptr;
     if (depth_ > most_expansion_depth || made_ >= most_tokens) return nullptr;
     const auto found = macros_.find(name);
     if (found == macros_.end() || std::ranges::find(expanding_, name) != expanding_.end()) return nullptr;

@@ -1,6 +1,7 @@
 #include "codec/tokens.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace kiln::opengl::glsl {
 
@@ -14,6 +15,15 @@ namespace {
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\v' || c == '\f'; }
+
+constexpr std::array<bool, 256> of_names = [] {
+  std::array<bool, 256> table{};
+  for (unsigned c = '0'; c <= '9'; ++c) table[c] = true;
+  for (unsigned c = 'A'; c <= 'Z'; ++c) table[c] = table[c - 'A' + 'a'] = true;
+  table['_'] = true;
+  return table;
+}();
+bool is_of_name(char c) { return of_names[static_cast<unsigned char>(c)]; }
 
 // Whether a sign of several characters may have `c` as its second one.
 bool continues_sign(char c) {
@@ -101,8 +111,9 @@ class Lexer {
     const std::string_view ahead = rest();
     const char first = ahead.front();
     if (is_letter(first)) {
-      const auto other = std::ranges::find_if_not(ahead, [](char c) { return is_letter(c) || is_digit(c); });
-      return skip(static_cast<std::size_t>(other - ahead.begin()));
+      std::size_t size = 1;
+      while (size < ahead.size() && is_of_name(ahead[size])) ++size;
+      return skip(size);
     }
     if (is_digit(first) || (first == '.' && ahead.size() > 1 && is_digit(ahead[1]))) return skip(number(ahead));
     if (first == '"') {
@@ -124,7 +135,7 @@ class Lexer {
       const char c = ahead[size];
       const char before = ahead[size - 1];
       const bool signs_exponent = (c == '+' || c == '-') && !hexadecimal && (before == 'e' || before == 'E');
-      if (!is_letter(c) && !is_digit(c) && c != '.' && !signs_exponent) break;
+      if (!is_of_name(c) && c != '.' && !signs_exponent) break;
     }
     return size;
   }

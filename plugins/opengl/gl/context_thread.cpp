@@ -63,11 +63,13 @@ ContextThread::~ContextThread() {
   if (thread_.joinable()) thread_.join();
 }
 
-void ContextThread::post(Task task) {
+void ContextThread::post(Task task) { add(std::move(task), tasks_); }
+
+void ContextThread::add(Task task, std::deque<Task>& to) {
   {
     std::unique_lock lock(mutex_);
-    if (!on_this_thread()) shrank_.wait(lock, [this] { return tasks_.size() < most_waiting; });
-    tasks_.push_back(std::move(task));
+    if (!on_this_thread()) shrank_.wait(lock, [&to] { return to.size() < most_waiting; });
+    to.push_back(std::move(task));
     posted_.fetch_add(1, std::memory_order_release);
   }
   changed_.notify_one();
@@ -109,7 +111,7 @@ void ContextThread::wait_for_begin(std::chrono::nanoseconds patience, const std:
     at.state = to;
     return true;
   };
-  post([call, move_on, &task] {
+  const auto begin = [call, move_on, &task] {
     if (!move_on(*call, State::posted, State::begun)) return;
     try {
       task();
@@ -118,7 +120,8 @@ void ContextThread::wait_for_begin(std::chrono::nanoseconds patience, const std:
     }
     move_on(*call, State::begun, State::done);
     call->changed.notify_one();
-  });
+  };
+  add(begin, later_);
   std::unique_lock lock(call->mutex);
   const auto is_done = [&] { return call->state == State::done; };
   if (!call->changed.wait_for(lock, patience, is_done) && call->state == State::posted) {
@@ -137,12 +140,14 @@ void ContextThread::run() {
     if (state == Pump::idle) look_for([&] { return posted_.load(std::memory_order_acquire) != taken; });
     {
       std::unique_lock lock(mutex_);
-      if (state == Pump::idle) changed_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
-      if (!tasks_.empty()) {
-        task = std::move(tasks_.front());
-        tasks_.pop_front();
+      const auto has_task = [this] { return !tasks_.empty() || !later_.empty(); };
+      if (state == Pump::idle) changed_.wait(lock, [&] { return stopping_ || has_task(); });
+      if (has_task()) {
+        std::deque<Task>& from = tasks_.empty() ? later_ : tasks_;
+        task = std::move(from.front());
+        from.pop_front();
         ++taken;
-        shrank_.notify_one();
+        shrank_.notify_all();
       } else if (stopping_) {
         return;
       }

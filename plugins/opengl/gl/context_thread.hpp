@@ -54,7 +54,8 @@ class ContextThread {
     }
   }
 
-  // The same, if the thread begins it within `patience`; nullopt: it did not, and will not. `function` answers a value.
+  // The same, once nothing that was posted waits, if the thread begins it within `patience`; nullopt: it did not, and
+  // will not. `function` answers a value.
   template <class Function>
   std::optional<std::invoke_result_t<Function&>> call_within(std::chrono::nanoseconds patience, Function function) {
     if (on_this_thread()) return function();
@@ -72,6 +73,7 @@ class ContextThread {
 
   ContextThread() = default;
   void run();
+  void add(Task task, std::deque<Task>& to);
   void wait_for(const std::function<void()>& task);
   void wait_for_begin(std::chrono::nanoseconds patience, const std::function<void()>& task);
 
@@ -80,6 +82,7 @@ class ContextThread {
   std::condition_variable changed_;  // tasks_ grew, or stopping_
   std::condition_variable shrank_;   // tasks_ shrank
   std::deque<Task> tasks_;
+  std::deque<Task> later_;  // begins where there are no tasks_
   bool stopping_ = false;
   PumpTask pump_;       // touched on the thread only
   std::thread thread_;  // last: it starts when everything else is there
