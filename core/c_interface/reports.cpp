@@ -18,8 +18,9 @@ kiln_tier tier_of(Tier tier) noexcept {
     case Tier::memory:
       return KILN_TIER_MEMORY;
     case Tier::built:
-    case Tier::library:
       return KILN_TIER_BUILT;
+    case Tier::library:
+      return KILN_TIER_LIBRARY;
     case Tier::invalid:
       return KILN_TIER_NONE;
     default:  // stored, wherever

@@ -205,7 +205,8 @@ typedef enum kiln_tier {
   KILN_TIER_NONE = 0,
   KILN_TIER_MEMORY = 1,
   KILN_TIER_DISK = 2, /* stored on disk, in a layer or in a remote: nothing was compiled */
-  KILN_TIER_BUILT = 3
+  KILN_TIER_BUILT = 3,
+  KILN_TIER_LIBRARY = 4 /* of a run: a library of the device has it, nothing was compiled or stored */
 } kiln_tier;
 
 typedef struct kiln_program kiln_program; /* keeps one program alive */

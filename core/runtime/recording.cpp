@@ -89,7 +89,8 @@ Result<std::vector<Submission>> submissions_of(RuntimeState& state, const std::v
   RunReport& sum = recording.report;
   sum.device = device->info();
   sum.flops = sum.bytes = 0;
-  sum.tier = Tier::memory;
+  sum.tier = Tier::invalid;
+  Tier slowest = Tier::memory;
   sum.build_ns = 0;
   sum.keys.clear();
   for (const RunRequest& request : requests) {
@@ -98,7 +99,7 @@ Result<std::vector<Submission>> submissions_of(RuntimeState& state, const std::v
     std::ranges::move(job.report.notes, std::back_inserter(sum.notes));
     if (!acquired) return std::move(acquired).error().within("request '" + request.name + "'");
     for (const std::string& note : job.plan_notes) recording.plan_notes.push_back(request.name + ": " + note);
-    sum.tier = std::min(sum.tier, job.report.tier);  // Tier is ordered from the slowest
+    slowest = std::min(slowest, job.report.tier);  // Tier is ordered from the slowest
     sum.build_ns += job.report.build_ns;
     sum.keys.insert(sum.keys.end(), job.report.keys.begin(), job.report.keys.end());
     sum.flops += job.report.flops;
@@ -108,6 +109,7 @@ Result<std::vector<Submission>> submissions_of(RuntimeState& state, const std::v
                            Completion::ordered, std::move(acquired->sources)});
     if (each != nullptr) each->push_back(std::move(job.report));
   }
+  sum.tier = slowest;
   return submissions;
 }
 

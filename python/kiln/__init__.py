@@ -849,7 +849,13 @@ class Runtime:
         """
         arguments = dict(locals())
         import json
-        show = _progress_line if progress is True else _callable("progress", progress) if progress else None
+        shown = [""]
+
+        def line(done: int, of: int, best: str) -> None:
+            shown[0] = f"{done} of {of} measured, best {best}"
+            _show(shown[0], last=False)
+
+        show = line if progress is True else _callable("progress", progress) if progress else None
         budget_ms = _milliseconds("budget", budget)
         if device is None:
             usable = [one.id for one in self.devices() if one.usable and one.kind != "cpu"]
@@ -861,9 +867,8 @@ class Runtime:
         arguments["device"] = device
         job = self.kernel(**arguments)
         outcome: dict[str, Any] = json.loads(_kiln.tune(job._handle, device, budget_ms, show))
-        if progress is True:
-            import sys
-            print(file=sys.stderr)
+        if progress is True and shown[0]:
+            _show(shown[0], last=True)
         return outcome
 
     def __enter__(self) -> Runtime:
@@ -883,12 +888,16 @@ class Runtime:
         return "<kiln.Runtime, closed>" if self._handle is None else f"<kiln.Runtime, last run: {self._report!r}>"
 
 
-def _progress_line(done: int, of: int, best: str) -> None:
+def _show(text: str, last: bool) -> None:
+    """One line that replaces itself, on a terminal and in a notebook; a file gets the last one."""
     import sys
-    print(f"\r{done} of {of} measured, best {best}\x1b[K", end="", file=sys.stderr, flush=True)
+    if sys.stderr.isatty() or "ipykernel" in sys.modules:
+        clear = "\x1b[K"  # to the end of the line
+        print(f"\r{text}{clear}", end="\n" if last else "", file=sys.stderr, flush=True)
+    elif last:
+        print(text, file=sys.stderr, flush=True)
 
 
 def _run_line(done: int, of: int) -> None:
-    import sys
     if done == of or done * 100 // of != (done - 1) * 100 // of:
-        print(f"\r{done} of {of} runs\x1b[K", end="\n" if done == of else "", file=sys.stderr, flush=True)
+        _show(f"{done} of {of} runs", last=done == of)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
         def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> bytes: ...
 
-TIERS = ("", "memory", "disk", "built")
+TIERS = ("", "memory", "disk", "built", "library")
 _LEVELS = {"default": 0, "debug": 1, "info": 2, "warning": 3, "error": 4, "off": 5}
 
 

@@ -152,7 +152,9 @@ TEST_CASE("jobs: conv2d and gemm are verified, and shapes that do not fit are na
   const kiln_tensor ta = kiln_tensor_of(a, KILN_F32, 2, a_shape), tb = kiln_tensor_of(m, KILN_F32, 2, b_shape),
                     tc = kiln_tensor_of(c, KILN_F32, 2, c_shape);
   must(kiln_job_gemm(job.get(), &ta, &tb, nullptr, 0, &tc));
+  must(kiln_job_device(job.get(), "cpu"));
   must(kiln_job_run(job.get()));
+  CHECK(report_of(job.get()).tier == KILN_TIER_LIBRARY);
   CHECK((c[0] == 4 && c[1] == 5 && c[2] == 10 && c[3] == 11));
 }
 

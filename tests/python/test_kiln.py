@@ -234,9 +234,17 @@ void main() { y[gl_GlobalInvocationID.x] = gain + float(first) + v.y + m[1][0]; 
 
     def test_progress_lines(self):
         x, y = arrays()
-        with contextlib.redirect_stderr(io.StringIO()) as said:
-            rt.run(str(root / "saxpy.comp"), grid=16, buffers={"X": x, "Y": y}, constants={"A": 1}, repeat=2, progress=True)
-        self.assertEqual(said.getvalue(), "\r1 of 2 runs\x1b[K\r2 of 2 runs\x1b[K\n")
+
+        class Terminal(io.StringIO):
+            def isatty(self):
+                return True
+
+        lines = {Terminal(): "\r1 of 2 runs\x1b[K\r2 of 2 runs\x1b[K\n", io.StringIO(): "2 of 2 runs\n"}
+        for stream, expected in lines.items():
+            with contextlib.redirect_stderr(stream) as said:
+                rt.run(str(root / "saxpy.comp"), grid=16, buffers={"X": x, "Y": y}, constants={"A": 1}, repeat=2,
+                       progress=True)
+            self.assertEqual(said.getvalue(), expected)
 
     def test_ctrl_c_ends_tuning(self):
         program = f"""

@@ -2,60 +2,91 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace kiln::amdgpu_pm4 {
 namespace {
 
-constexpr std::size_t most_kept = 1024;  // of a note's 64 KiB, the half
+constexpr std::int64_t lasts_s = 7 * 24 * 3600;  // as a program that crashed a driver (docs/cache-format.md)
 
-// Digests one after the other. A note of another size was not written by this version: nothing is read from it.
-std::set<Digest> read_note(DriverNotes* notes, const std::string& name) {
-  std::set<Digest> all;
+struct Verdict {  // as a note has it
+  std::uint8_t digest[sizeof(Digest::bytes)];
+  std::int64_t since;
+};
+constexpr std::size_t most_kept = 1024;  // of a note's 64 KiB, five eighths
+
+using Verdicts = std::map<Digest, std::int64_t>;
+
+// The clock may have been set back.
+bool lasts(std::int64_t since, std::int64_t now) noexcept { return since > now - lasts_s && since < now + lasts_s; }
+
+// A note of another size was not written by this version: nothing is read from it.
+Verdicts read_note(DriverNotes* notes, const std::string& name) {
+  Verdicts all;
   if (notes == nullptr) return all;
   const auto bytes = notes->find(name);
-  if (!bytes || bytes->size() % sizeof(Digest::bytes) != 0) return all;
-  for (std::size_t at = 0; at < bytes->size(); at += sizeof(Digest::bytes)) {
+  if (!bytes || bytes->size() % sizeof(Verdict) != 0) return all;
+  for (std::size_t at = 0; at < bytes->size(); at += sizeof(Verdict)) {
+    Verdict verdict;
+    std::memcpy(&verdict, bytes->data() + at, sizeof verdict);
     Digest digest;
-    std::memcpy(digest.bytes.data(), bytes->data() + at, sizeof(Digest::bytes));
-    all.insert(digest);
+    std::memcpy(digest.bytes.data(), verdict.digest, sizeof verdict.digest);
+    all[digest] = verdict.since;
   }
   return all;
+}
+
+std::string date_of(std::int64_t seconds) {
+  const std::time_t time = seconds;
+  std::tm parts{};
+  char text[sizeof "2026-12-31"] = "";
+  if (gmtime_r(&time, &parts) != nullptr) std::strftime(text, sizeof text, "%F", &parts);
+  return text;
 }
 
 }  // namespace
 
 Quarantine::Quarantine(DriverNotes* notes, const std::string& device)
-    : notes_(notes), name_("amdgpu_pm4 quarantine 1 " + device), guilty_(read_note(notes, name_)) {}
+    : notes_(notes), name_("amdgpu_pm4 quarantine 2 " + device), guilty_(read_note(notes, name_)) {}
 
-bool Quarantine::holds(const Digest& program) const {
+bool Quarantine::holds(const Digest& program, std::int64_t now) const {
   const std::lock_guard lock(mutex_);
-  return guilty_.contains(program);
+  const auto found = guilty_.find(program);
+  return found != guilty_.end() && lasts(found->second, now);
 }
 
-Status Quarantine::check(const Digest& program, const std::string& name) const {
-  if (!holds(program)) return {};
-  return unsupported(name + " has hung this device before and is in quarantine");
+Status Quarantine::check(const Digest& program, const std::string& name, std::int64_t now) const {
+  if (!holds(program, now)) return {};
+  const std::lock_guard lock(mutex_);
+  return unsupported(name + " hung this device on " + date_of(guilty_.at(program)) + " and is quarantined until " +
+                     date_of(guilty_.at(program) + lasts_s) + "; `kiln cache clear` ends that");
 }
 
-void Quarantine::add(const Digest& program) {
+void Quarantine::add(const Digest& program, std::int64_t when) {
   const std::lock_guard lock(mutex_);
   suspects_.erase(program);
-  guilty_.insert(program);
+  guilty_[program] = when;
   if (notes_ == nullptr) return;
   // Another process may have found others meanwhile.
-  std::set<Digest> all = read_note(notes_, name_);
-  all.erase(program);
-  std::vector<std::byte> bytes;
-  const auto append = [&bytes](const Digest& digest) {
-    const auto* from = reinterpret_cast<const std::byte*>(digest.bytes.data());
-    bytes.insert(bytes.end(), from, from + sizeof(Digest::bytes));
-  };
-  append(program);
-  for (const Digest& each : all) {
-    if (bytes.size() < most_kept * sizeof(Digest::bytes)) append(each);
+  Verdicts known = read_note(notes_, name_);
+  known[program] = when;
+  std::vector<std::pair<std::int64_t, Digest>> newest;
+  for (const auto& [digest, since] : known) {
+    if (lasts(since, when)) newest.emplace_back(since, digest);
   }
-  notes_->keep(name_, bytes);
+  std::ranges::stable_sort(newest, std::greater<>(), &std::pair<std::int64_t, Digest>::first);
+  // What came last stays also where another one has the same second.
+  std::ranges::stable_partition(newest, [&](const auto& each) { return each.second == program; });
+  if (newest.size() > most_kept) newest.resize(most_kept);
+  std::vector<Verdict> note;
+  for (const auto& [since, digest] : newest) {
+    Verdict& verdict = note.emplace_back();
+    std::memcpy(verdict.digest, digest.bytes.data(), sizeof verdict.digest);
+    verdict.since = since;
+  }
+  notes_->keep(name_, std::as_bytes(std::span(note)));
 }
 
 bool Quarantine::is_suspect(const Digest& program) const {

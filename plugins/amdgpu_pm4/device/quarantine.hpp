@@ -1,5 +1,5 @@
-// Quarantine: programs that are known to have hung a device, by the digest of their code object. Kept for the processes
-// after this one where the driver was lent notes.
+// Quarantine: programs that are known to have hung a device, by the digest of their code object. They are refused for a
+// week, also in later processes where the driver was lent notes.
 //
 // Thread-safety: every method from any thread. Ownership: borrows the notes, which outlive it.
 #pragma once
@@ -8,6 +8,9 @@
 #include <kiln/driver_notes.hpp>
 #include <kiln/status.hpp>
 
+#include <cstdint>
+#include <ctime>
+#include <map>
 #include <mutex>
 #include <set>
 #include <string>
@@ -19,10 +22,11 @@ class Quarantine {
   // `device`: what a verdict depends on besides the code, which is the chip. notes may be null.
   Quarantine(DriverNotes* notes, const std::string& device);
 
-  bool holds(const Digest& program) const;
-  // unsupported where it holds the program, whose kernel is called `name`.
-  Status check(const Digest& program, const std::string& name) const;
-  void add(const Digest& program);
+  // now, when: seconds since 1970.
+  bool holds(const Digest& program, std::int64_t now = std::time(nullptr)) const;
+  // unsupported where it holds the program, whose kernel is called `name`: until when, and what ends it earlier.
+  Status check(const Digest& program, const std::string& name, std::int64_t now = std::time(nullptr)) const;
+  void add(const Digest& program, std::int64_t when = std::time(nullptr));
 
   // One of several that may have hung the device: it runs alone from now on, so that a second time tells.
   bool is_suspect(const Digest& program) const;
@@ -32,7 +36,7 @@ class Quarantine {
   DriverNotes* const notes_;
   const std::string name_;
   mutable std::mutex mutex_;
-  std::set<Digest> guilty_;
+  std::map<Digest, std::int64_t> guilty_;  // and since when
   std::set<Digest> suspects_;
 };
 

@@ -37,7 +37,7 @@ TEST_CASE("quarantine: a verdict stands for the processes after this one, on thi
   CHECK(later.holds(digest_of(2)));
   CHECK_FALSE(later.holds(digest_of(3)));
   REQUIRE(notes.kept.size() == 1);
-  CHECK(notes.kept.begin()->second.size() == 64);
+  CHECK(notes.kept.begin()->second.size() == 2 * 40);
   CHECK_FALSE(Quarantine(&notes, "gfx1101").holds(digest_of(1)));
 }
 
@@ -65,8 +65,23 @@ TEST_CASE("quarantine: it is bounded, and keeps the newest") {
   Notes notes;
   Quarantine quarantine(&notes, "gfx1100");
   for (int i = 0; i < 1030; ++i) quarantine.add(digest_of(i));
-  CHECK(notes.kept.begin()->second.size() == 1024 * 32);
+  CHECK(notes.kept.begin()->second.size() == 1024 * 40);
   CHECK(Quarantine(&notes, "gfx1100").holds(digest_of(1029)));
+}
+
+TEST_CASE("quarantine: a verdict stands for a week, and says until when") {
+  Notes notes;
+  constexpr std::int64_t day = 24 * 3600, found = 1'796'083'200;  // 2026-12-01
+  Quarantine quarantine(&notes, "gfx1100");
+  quarantine.add(digest_of(1), found);
+  const Quarantine later(&notes, "gfx1100");
+  CHECK(later.holds(digest_of(1), found + 6 * day));
+  CHECK(later.check(digest_of(1), "blur", found + 6 * day).message ==
+        "blur hung this device on 2026-12-01 and is quarantined until 2026-12-08; `kiln cache clear` ends that");
+  CHECK_FALSE(later.holds(digest_of(1), found + 8 * day));
+  CHECK(later.check(digest_of(1), "blur", found + 8 * day).ok());
+  quarantine.add(digest_of(2), found + 8 * day);  // the note keeps no verdict that has ended
+  CHECK(notes.kept.begin()->second.size() == 40);
 }
 
 TEST_CASE("quarantine: a suspect is no convict") {
