@@ -94,6 +94,17 @@ void CallbackProgram::drop() noexcept {
   }
 }
 
+ProgramHandle CallbackProgram::handle() const noexcept {
+  return has_self_.load(std::memory_order_acquire) ? ProgramHandle(self_.lock()) : ProgramHandle();
+}
+
+void CallbackProgram::remember(const ProgramHandle& own) const {
+  std::call_once(remembered_, [&] {
+    self_ = own.weak();
+    has_self_.store(true, std::memory_order_release);
+  });
+}
+
 std::uint64_t CallbackProgram::charge() const noexcept {
   return sizeof(CallbackProgram) + object_charge + (stays_bytes && bytes ? bytes->size() : 0);
 }

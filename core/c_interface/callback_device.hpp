@@ -38,6 +38,9 @@ class CallbackProgram final : public Program {
 
   std::uint64_t charge() const noexcept override;
   void drop() noexcept;  // destroys the object
+  // A handle of this program, once one was given to remember(); null before. Any thread.
+  ProgramHandle handle() const noexcept;
+  void remember(const ProgramHandle& own) const;
 
   void* object = nullptr;
   bool has_object = false;
@@ -47,6 +50,9 @@ class CallbackProgram final : public Program {
   mutable std::optional<std::vector<std::byte>> bytes;
 
  private:
+  mutable std::once_flag remembered_;
+  mutable std::atomic<bool> has_self_{false};
+  mutable std::weak_ptr<const Program> self_;
   void (*const destroy_)(void* object);
   const std::shared_ptr<std::atomic<std::size_t>> count_;
 };

@@ -59,7 +59,21 @@ Result<std::unique_ptr<kiln_program>> get(const char* function, kiln_cache& cach
     loaded.first_run = true;
     cache.programs->record(key.key, *key.device, loaded, 0);
   }
+  static_cast<const CallbackProgram&>(*acquired->program).remember(acquired->program);
   return std::make_unique<kiln_program>(kiln_program{std::move(acquired->program), tier_of(acquired->tier)});
+}
+
+// A program in memory, without what only a build or an error needs. NULL: get() answers.
+kiln_program* from_memory(kiln_cache* cache, const kiln_key* key, const kiln_compiler* compiler) noexcept {
+  if (cache == nullptr || key == nullptr || compiler == nullptr || compiler->size != sizeof *compiler) return nullptr;
+  if (!cache->process.is_this() || key->cache != cache->id || cache->log.runs_here()) return nullptr;
+  const RunningCalls::Scope scope(cache->calls);
+  const Guard guard = cache->programs->enter();
+  const Program* program = cache->programs->find(key->key.digest, *key->device, guard);
+  if (program == nullptr || !is_of_kind(*program, *compiler)) return nullptr;
+  if (compiler->build == nullptr && compiler->load == nullptr) return nullptr;
+  ProgramHandle handle = static_cast<const CallbackProgram*>(program)->handle();
+  return handle ? new (std::nothrow) kiln_program{std::move(handle), KILN_TIER_MEMORY} : nullptr;
 }
 
 // Of a program of bytes. Not NULL also where it has none of them: NULL means a program of objects.
@@ -81,6 +95,7 @@ using namespace kiln::c_interface;
 kiln_status* kiln_cache_get_or_build(kiln_cache* cache, const kiln_key* key, const kiln_compiler* compiler,
                                      kiln_program** program) {
   constexpr const char* function = "kiln_cache_get_or_build";
+  if (program != nullptr && (*program = from_memory(cache, key, compiler)) != nullptr) return nullptr;
   return guarded([&]() -> Status {
     if (program == nullptr) return null_argument(function, "program");
     *program = nullptr;

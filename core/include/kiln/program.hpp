@@ -82,6 +82,8 @@ class ProgramHandle {
   const Program* get() const noexcept { return program_.get(); }
   const Program& operator*() const noexcept { return *program_; }
   explicit operator bool() const noexcept { return program_ != nullptr; }
+  // Does not keep the program alive.
+  std::weak_ptr<const Program> weak() const noexcept { return program_; }
 
  private:
   std::shared_ptr<const Program> program_;
