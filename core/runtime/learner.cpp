@@ -57,7 +57,6 @@ void Learner::record_run(const Job& job, const DeviceInfo& device, const Acquire
   const Measurement& measurement = run.measurement;
   const bool ok = run.conditions.status.ok();
   const bool counts = ok && !selector::is_above_roof(spec, device, measurement);
-  if (counts) metrics_.ran(device.id, job.report.op, measurement);
   if (programs.generic && ok) return;
   selector_.record(spec, device, measurement, run.conditions);  // the selector filters its samples
   if (!counts) return;

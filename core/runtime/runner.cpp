@@ -99,8 +99,14 @@ RunOutcome outcome_of(const Result<AcquiredPrograms>& programs) {
   return outcome;
 }
 
-Runner::Runner(const Config& config, TraceSink* trace, Executor& executor, ResourceUse& resources, WorkHistory& history)
-    : config_(config), trace_(trace), executor_(executor), resources_(resources), history_(history) {}
+Runner::Runner(const Config& config, TraceSink* trace, Executor& executor, ResourceUse& resources, WorkHistory& history,
+               JobMetrics& metrics)
+    : config_(config),
+      trace_(trace),
+      executor_(executor),
+      resources_(resources),
+      history_(history),
+      metrics_(metrics) {}
 
 RunOutcome Runner::run(Job& job, const std::shared_ptr<Device>& device, const Result<AcquiredPrograms>& programs) {
   RunOutcome outcome = outcome_of(programs);
@@ -175,6 +181,7 @@ RunOutcome Runner::run(Job& job, const std::shared_ptr<Device>& device, const Re
       return ends_with(std::move(above));
     }
     outcome.statistics.add(*measurement);
+    metrics_.ran(report.device.id, report.op, *measurement);
     report.runs = run + 1;
     if (request.progress && !request.progress(run + 1) && run + 1 < runs) {
       return ends_with(cancelled("stopped on request after " + std::to_string(run + 1) + " runs"));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "runtime/job.hpp"
+#include "runtime/metrics.hpp"
 #include "runtime/programs.hpp"
 #include "runtime/resource_use.hpp"
 #include "runtime/work_history.hpp"
@@ -54,7 +55,8 @@ struct RunOutcome {
 
 class Runner {
  public:
-  Runner(const Config& config, TraceSink* trace, Executor& executor, ResourceUse& resources, WorkHistory& history);
+  Runner(const Config& config, TraceSink* trace, Executor& executor, ResourceUse& resources, WorkHistory& history,
+         JobMetrics& metrics);
 
   // Runs all repetitions. Compares the first and last run outside the measured time, with poisoned outputs before.
   // Records measurements and verdict in the report. Fails with the status of `programs` if there are none.
@@ -77,6 +79,7 @@ class Runner {
   Executor& executor_;
   ResourceUse& resources_;
   WorkHistory& history_;
+  JobMetrics& metrics_;
 };
 
 // The outcome of a job whose programs could not be acquired.

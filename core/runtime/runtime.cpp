@@ -38,7 +38,7 @@ RuntimeState::RuntimeState(std::unique_ptr<RuntimeParts> made)
                parts->history),
       router(parts->config, parts->trace, parts->devices, *parts->executor, *parts->selector, planner, programs,
              parts->history, parts->metrics),
-      runner(parts->config, parts->trace, *parts->executor, parts->resources, parts->history),
+      runner(parts->config, parts->trace, *parts->executor, parts->resources, parts->history, parts->metrics),
       learner(parts->config, parts->log, parts->devices, *parts->cache, *parts->selector, programs, autotuner,
               parts->metrics),
       autotuner(parts->config, parts->log, parts->devices, planner, programs) {}

@@ -90,6 +90,11 @@ TEST_CASE("metrics: a runtime counts what its jobs did, whichever way they ended
   RunRequest good = small_conv2d();
   good.device = "alpha";
   good.repeat = 3;
+  good.progress = [&](std::uint32_t finished) {
+    const std::string count = "kiln_runtime_run_seconds_count{device=\"alpha\",op=\"conv2d\"} ";
+    CHECK_THAT(fixture.runtime().metrics(), Contains(count + std::to_string(finished) + "\n"));
+    return true;
+  };
   REQUIRE(fixture.runtime().run(good).status.ok());
   RunRequest bad = small_gemm();
   bad.tensors.clear();
