@@ -55,7 +55,7 @@ Result<PersistOutcome> persist_cache(const CacheConfig& cache, std::span<const s
   if (!root) return root.error();
   PersistOutcome outcome;
   if (!root->exists()) {
-    if (!which.empty()) return not_found("program '" + which.front() + "': nothing waits");
+    if (!which.empty()) return not_found("program '" + which.front() + "': it is not pending");
     return outcome;
   }
   const auto chosen = pending_programs(*root, which);

@@ -100,7 +100,7 @@ TEST_CASE("kiln cache: auto_save = false sets aside, and persist stores") {
   CHECK(persisted.status == 0);
   CHECK_THAT(persisted.out, Contains("stored " + counted + ", ") && Contains("; 0 pending"));
   CHECK(machine.run(no_saving).json()["cache"]["builds"] == 0);
-  CHECK(machine.kiln({"cache", "persist"}).out == "nothing waits\n");
+  CHECK(machine.kiln({"cache", "persist"}).out == "nothing is pending\n");
   CHECK(machine.kiln({"cache", "persist", "--json"}).json()["stored"] == 0);
 }
 

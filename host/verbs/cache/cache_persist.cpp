@@ -20,7 +20,7 @@ Json outcome_json(const PersistOutcome& outcome) {
 }
 
 std::string outcome_text(const PersistOutcome& outcome) {
-  if (outcome.stored + outcome.already + outcome.left + outcome.bad.size() == 0) return "nothing waits\n";
+  if (outcome.stored + outcome.already + outcome.left + outcome.bad.size() == 0) return "nothing is pending\n";
   std::string text = "stored " + counted(outcome.stored, "program") + ", " + human_size(outcome.bytes);
   if (outcome.already != 0) text += "; " + std::to_string(outcome.already) + " stored already";
   if (!outcome.bad.empty()) text += "; " + std::to_string(outcome.bad.size()) + " not sound, removed";
