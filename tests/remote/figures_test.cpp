@@ -56,10 +56,9 @@ class MemoryS3 {
       if (!is_put) {
         const std::lock_guard lock(mutex_);
         const auto at = objects_.find(path);
-        answer = at == objects_.end()
-                     ? "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
-                     : "HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(at->second.size()) + "\r\n\r\n" +
-                           at->second;
+        answer = at == objects_.end() ? "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
+                                      : "HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(at->second.size()) +
+                                            "\r\n\r\n" + at->second;
       }
       send_text(connection, answer);
     }
@@ -75,8 +74,7 @@ struct RemoteMachine : SharingMachine {
   RemoteMachine() {
     stores["http"] = remote_http::open_http_store;
     stores["s3"] = [](RemoteContext context) {
-      context.credentials = {
-          {"access_key", "AK"}, {"secret_key", "SK"}, {"region", "eu-1"}, {"endpoint", s3_endpoint}};
+      context.credentials = {{"access_key", "AK"}, {"secret_key", "SK"}, {"region", "eu-1"}, {"endpoint", s3_endpoint}};
       return remote_http::open_http_store(context);
     };
     stores["redis"] = remote_redis::open_redis_store;
@@ -206,6 +204,57 @@ TEST_CASE("remote figures: 100 programs on a fresh machine, over a round trip of
     const DelayProxy nginx_proxy(nginx.port(), round_trip);
     time_batch(std::string("nginx, ") + text, nginx.url(),
                "http://127.0.0.1:" + std::to_string(nginx_proxy.port()) + "/kiln");
+  }
+}
+
+TEST_CASE("remote figures: hits in memory and on disk do not ask the remote, and take as long as without one") {
+  const RedisServer redis;
+  RemoteMachine machine;
+  machine.write_to(redis.url());
+  const auto remotes = machine.config.remotes;
+  const auto texts = texts_of(is_long() ? 300 : 10, 16 << 10);
+  machine.build(texts);
+  std::vector<KernelSource> sources;
+  std::vector<ProgramKey> keys;
+  for (const std::string& text : texts) {
+    sources.push_back(source_of(text));
+    keys.push_back(key_for(text, machine.device));
+  }
+  std::map<bool, std::vector<double>> disk_us, memory_ns;  // by whether a remote is configured
+  for (int round = 0; round < (is_long() ? 11 : 1); ++round) {
+    for (const bool with : {false, true}) {
+      machine.config.remotes = with ? remotes : decltype(remotes){};
+      const auto cache = machine.open();
+      static_cast<void>(acquire(*cache, "none" + std::to_string(2 * round + with), machine.device));
+      std::this_thread::sleep_for(300ms);  // until the index is there, which is read once
+      const std::uint64_t asked = cache->stats().shared.asked;
+      const auto get = [&](std::size_t i) { return cache->get_or_build(keys[i], sources[i], machine.device); };
+      for (std::size_t i = 0; i < keys.size(); ++i) {
+        const auto start = Clock::now();
+        const auto found = get(i);
+        disk_us[with].push_back(ms_of(Clock::now() - start) * 1e3);
+        REQUIRE(found);
+        CHECK(found->tier == Tier::disk);
+      }
+      constexpr int again = 200;
+      for (std::size_t i = 0; i < keys.size(); ++i) {
+        const auto start = Clock::now();
+        int from_memory = 0;
+        for (int call = 0; call < again; ++call) from_memory += get(i)->tier == Tier::memory;
+        memory_ns[with].push_back(ms_of(Clock::now() - start) * 1e6 / again);
+        CHECK(from_memory == again);
+      }
+      CHECK(cache->stats().shared.asked == asked);
+    }
+  }
+  for (const bool with : {false, true}) {
+    const std::string where = with ? ", a remote is configured" : ", no remote";
+    for (auto [name, of, unit] : {std::tuple("disk hit of 16 KiB, p50", &disk_us, "us"),
+                                  std::tuple("memory hit into a handle, p50", &memory_ns, "ns")}) {
+      std::vector<double>& values = (*of)[with];
+      std::ranges::sort(values);
+      print(name + where, values[values.size() / 2], unit);
+    }
   }
 }
 
