@@ -213,6 +213,8 @@ TEST_CASE("remote figures: hits in memory and on disk do not ask the remote, and
   machine.write_to(redis.url());
   const auto remotes = machine.config.remotes;
   const auto texts = texts_of(is_long() ? 300 : 10, 16 << 10);
+  machine.config.max_memory = 1 << 30;
+  machine.config.max_programs = 1 << 10;
   machine.build(texts);
   std::vector<KernelSource> sources;
   std::vector<ProgramKey> keys;
