@@ -118,7 +118,8 @@ std::optional<BriefLock> BriefLock::take(int folder, const std::string& name, st
   if (!filesystem || !locks_hold_on(*filesystem)) return std::nullopt;  // over a network a lock may also never answer
   UniqueFd file(openat(folder, name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
   struct stat at {};
-  if (!file || fstat(file.get(), &at) != 0 || !S_ISREG(at.st_mode) || at.st_uid != geteuid()) return std::nullopt;
+  const bool ours = file && fstat(file.get(), &at) == 0 && S_ISREG(at.st_mode) && at.st_uid == geteuid();
+  if (!ours || at.st_nlink != 1) return std::nullopt;  // what is written would be in the file's other name too
   if (lock_until(file.get(), Deadline::after(most)) != LockAnswer::taken) return std::nullopt;
   return BriefLock(std::move(file));
 }

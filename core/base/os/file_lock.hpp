@@ -49,7 +49,8 @@ LockAnswer try_lock_all_bytes(int file) noexcept;
 // the file remains.
 class BriefLock {
  public:
-  // nullopt: held by others for the whole time, or the filesystem does not support locks.
+  // nullopt: held by others for the whole time, the filesystem does not support locks, or the file is another user's or
+  // has several names.
   static std::optional<BriefLock> take(int folder, const std::string& name, std::chrono::milliseconds most);
 
   // The locked file, for reading and writing.

@@ -217,6 +217,19 @@ TEST_CASE("cache::disk_use: who cannot have the figure goes on without, and tell
   CHECK(DiskUseFile::take(root->get())->read()->programs == bytes_below(place));
 }
 
+TEST_CASE("cache::disk_use: a file with another name is not written, and the bound holds all the same") {
+  Bounded place;
+  const auto file = place.config.directory / disk_use_name, other = place.temporary.path() / "other";
+  REQUIRE(acquire(*place.open(), program_text(0), place.device));
+  std::filesystem::remove(file);
+  overwrite(other, std::vector<std::byte>(100, std::byte{'x'}));
+  std::filesystem::create_hard_link(other, file);
+  const auto cache = place.open();
+  for (int i = 1; i < 100; ++i) REQUIRE(acquire(*cache, program_text(i), place.device));
+  CHECK(contents(other) == std::vector<std::byte>(100, std::byte{'x'}));
+  CHECK(bytes_below(place) <= bound);
+}
+
 TEST_CASE("cache::disk_bound: while another process walks nobody else does, and what he then wrote is not lost") {
   Bounded place;
   const auto cache = place.open();
