@@ -60,8 +60,9 @@ bool Quarantine::holds(const Digest& program, std::int64_t now) const {
 Status Quarantine::check(const Digest& program, const std::string& name, std::int64_t now) const {
   if (!holds(program, now)) return {};
   const std::lock_guard lock(mutex_);
-  return unsupported(name + " hung this device on " + date_of(guilty_.at(program)) + " and is quarantined until " +
-                     date_of(guilty_.at(program) + lasts_s) + "; `kiln cache clear` ends that");
+  return unsupported(name + " hung this device or faulted on it (" + date_of(guilty_.at(program)) +
+                     "): quarantined until " + date_of(guilty_.at(program) + lasts_s) +
+                     "; `kiln cache clear` ends that");
 }
 
 void Quarantine::add(const Digest& program, std::int64_t when) {
