@@ -41,7 +41,7 @@ std::uint64_t place_local(const KernelArgument& argument, std::uint64_t end) {
 }
 
 // What a hidden argument tells; 0 for those that are 0 in every dispatch of whole workgroups from the origin.
-std::uint64_t hidden_value(ArgumentKind kind, const KernargValues& values) {
+std::uint64_t hidden_value(const KernelCode& kernel, ArgumentKind kind, const KernargValues& values) {
   const auto axis = [kind](ArgumentKind first) {
     return static_cast<std::size_t>(kind) - static_cast<std::size_t>(first);
   };
@@ -51,6 +51,7 @@ std::uint64_t hidden_value(ArgumentKind kind, const KernargValues& values) {
   if (kind >= ArgumentKind::hidden_group_size_x && kind <= ArgumentKind::hidden_group_size_z) {
     return values.workgroup[axis(ArgumentKind::hidden_group_size_x)];
   }
+  if (kind == ArgumentKind::hidden_dynamic_lds_size) return dynamic_local_bytes(kernel, values.local_bytes);
   return kind == ArgumentKind::hidden_grid_dims ? dimensions_of(values) : 0;
 }
 
@@ -114,7 +115,7 @@ Status write_kernarg(const KernelCode& kernel, const KernargValues& values, std:
       case ArgumentKind::invalid:
         return refuse(argument).within("kernel '" + kernel.name + "'");
       default: {
-        const std::uint64_t value = hidden_value(argument.kind, values);
+        const std::uint64_t value = hidden_value(kernel, argument.kind, values);
         std::memcpy(to, &value, argument.size);  // little-endian; 2, 4 or 8 bytes, as the metadata was checked for
         break;
       }

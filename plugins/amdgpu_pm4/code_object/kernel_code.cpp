@@ -15,7 +15,7 @@ constexpr std::array<std::string_view, 8> user_sgpr_table = {
     "dispatch_id", "flat_scratch_init",      "private_segment_size"};
 static_assert(user_sgpr_table.size() == static_cast<std::size_t>(UserSgpr::private_segment_size) + 1);
 
-constexpr std::array<std::string_view, 19> argument_table = {"invalid",
+constexpr std::array<std::string_view, 20> argument_table = {"invalid",
                                                              "global_buffer",
                                                              "by_value",
                                                              "dynamic_shared_pointer",
@@ -33,6 +33,7 @@ constexpr std::array<std::string_view, 19> argument_table = {"invalid",
                                                              "hidden_global_offset_y",
                                                              "hidden_global_offset_z",
                                                              "hidden_grid_dims",
+                                                             "hidden_dynamic_lds_size",
                                                              "other"};
 static_assert(argument_table.size() == static_cast<std::size_t>(ArgumentKind::other) + 1);
 

@@ -67,8 +67,9 @@ enum class ArgumentKind : std::uint8_t {
   hidden_global_offset_x,  // 8 bytes: 0
   hidden_global_offset_y,
   hidden_global_offset_z,
-  hidden_grid_dims,  // 2 bytes: 1 to 3
-  other,             // anything else, by its value_kind: not offered
+  hidden_grid_dims,         // 2 bytes: 1 to 3
+  hidden_dynamic_lds_size,  // 4 bytes: local memory behind the kernel's own
+  other,                    // anything else, by its value_kind: not offered
 };
 
 struct KernelArgument {

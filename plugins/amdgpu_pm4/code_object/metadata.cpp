@@ -85,6 +85,7 @@ std::uint32_t bytes_of(ArgumentKind kind) {  // 0: any number
     case ArgumentKind::hidden_block_count_x:
     case ArgumentKind::hidden_block_count_y:
     case ArgumentKind::hidden_block_count_z:
+    case ArgumentKind::hidden_dynamic_lds_size:
       return 4;
     case ArgumentKind::hidden_group_size_x:
     case ArgumentKind::hidden_group_size_y:

@@ -174,6 +174,31 @@ TEST_CASE("simulate: a kernel takes its workgroup, local memory and numbers from
   }
 }
 
+TEST_CASE("simulate: a kernel with a local pointer may read the size of its grid") {
+  if (std::system("command -v clang-19 >/dev/null 2>&1") != 0) {
+    WARN("skipped: no clang-19 on this machine");
+    return;
+  }
+  const TemporaryFolder folder;
+  const Finished ran = run_kernel(folder, R"(
+__kernel void sums(__global const float* x, __global float* y, __local float* part) {
+  size_t l = get_local_id(0);
+  part[l] = x[get_global_id(0)];
+  for (size_t step = get_local_size(0) / 2; step != 0; step /= 2) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (l < step) part[l] += part[l + step];
+  }
+  if (l == 0) y[get_group_id(0)] = part[0] + 1000000 * get_num_groups(0) + 100000 * get_global_size(0) / 128;
+}
+)",
+                                  "workgroup = [64, 1, 1]\nbindings = [ " + its_bindings + "{ local = 256 } ]");
+  INFO(ran.err << ran.out);
+  REQUIRE(ran.status == 0);
+  const std::vector<float> y = floats_in(folder / "y.npy");
+  CHECK(y[0] == 2100000 + 64 * 65 / 2);
+  CHECK(y[1] == 2100000 + 64 * 65 / 2 + 64 * 64);
+}
+
 TEST_CASE("simulate: arguments of another kind, type or number are refused by name, and no file is touched") {
   if (std::system("command -v clang-19 >/dev/null 2>&1") != 0) {
     WARN("skipped: no clang-19 on this machine");
