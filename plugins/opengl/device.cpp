@@ -92,8 +92,7 @@ class SourceBinder {
     const bool image = resource.kind == ResourceKind::image;
     const TextureUniform& uniform = reflection_.textures[static_cast<std::size_t>(resource.handle)];
     auto& texture = static_cast<GlBuffer&>(*launch_.bindings[source.binding]).pixels();
-    GLuint& unit = image ? images_ : samplers_;
-    pass_.textures.push_back({uniform, image, unit++, source.texture, buffer.name, buffer.bytes, &texture});
+    pass_.textures.push_back({uniform, image, source.texture, buffer.name, buffer.bytes, &texture});
     return {};
   }
 
@@ -155,8 +154,7 @@ class SourceBinder {
   const Reflection& reflection_;
   const PassLaunch& launch_;
   BoundPass& pass_;
-  GLuint images_ = 0, samplers_ = 0;  // units in use
-  std::vector<std::byte> values_;     // of the tensor of uniforms, where it is not mapped
+  std::vector<std::byte> values_;  // of the tensor of uniforms, where it is not mapped
 };
 
 }  // namespace

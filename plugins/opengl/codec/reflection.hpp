@@ -30,6 +30,7 @@ struct PlainUniform {
 struct TextureUniform {
   GLint location = -1;
   GLenum target = GL_NONE;  // GL_TEXTURE_2D, …
+  GLuint unit = 0;          // of a device's program; in an adopted context the application chooses it
 };
 
 struct Reflection {

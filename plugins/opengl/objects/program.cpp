@@ -17,10 +17,23 @@ const ProgramInterface* GlProgram::interface(const KernelSource& source) const n
 
 namespace {
 
+// One unit for each image and one for each sampler. All are 0 after linking, where samplers of several types are an
+// error that Mesa's compiler crashes of at the first dispatch.
+void give_units(const Gl& gl, GLuint program, Reflection& reflection) {
+  GLuint images = 0, samplers = 0;
+  for (const ProgramResource& resource : reflection.resources) {
+    if (resource.kind != ResourceKind::image && resource.kind != ResourceKind::sampler) continue;
+    TextureUniform& uniform = reflection.textures[static_cast<std::size_t>(resource.handle)];
+    uniform.unit = resource.kind == ResourceKind::image ? images++ : samplers++;
+    if (uniform.location >= 0) gl.ProgramUniform1i(program, uniform.location, static_cast<GLint>(uniform.unit));
+  }
+}
+
 Result<std::unique_ptr<Program>> finish(const std::shared_ptr<ContextGroup>& group, const KernelSource& source,
                                         Result<LinkedProgram> linked) {
   if (!linked) return linked.error();
   const std::uint64_t charge = linked->charge();
+  give_units(group->gl(), linked->get(), linked->reflection());
   return std::unique_ptr<Program>(std::make_unique<GlProgram>(group, linked->release(), source.bindings.size(),
                                                               source.views, charge, std::move(linked->reflection())));
 }

@@ -167,11 +167,10 @@ Status GlQueue::fill_textures(const BoundPass& pass) {
 void GlQueue::bind_resources(const BoundPass& pass) {
   const Gl& gl = group_.gl();
   for (const BoundTexture& bound : pass.textures) {
-    gl.ProgramUniform1i(pass.program, bound.uniform.location, static_cast<GLint>(bound.unit));
     if (bound.image) {
-      bound.texture->bind_image(gl, bound.unit);
+      bound.texture->bind_image(gl, bound.uniform.unit);
     } else {
-      bound.texture->bind_sampler(gl, bound.unit);
+      bound.texture->bind_sampler(gl, bound.uniform.unit);
     }
   }
   GLuint point = 0;
@@ -199,7 +198,8 @@ void GlQueue::release_textures(const BoundPass& pass) {
   const Gl& gl = group_.gl();
   gl.MemoryBarrier(GL_TEXTURE_UPDATE_BARRIER_BIT | GL_ATOMIC_COUNTER_BARRIER_BIT | GL_BUFFER_UPDATE_BARRIER_BIT);
   for (const BoundTexture& bound : pass.textures) {
-    bound.texture->unbind(gl, bound.image ? bound.unit : GL_INVALID_INDEX, bound.image ? GL_INVALID_INDEX : bound.unit);
+    const GLuint unit = bound.uniform.unit;
+    bound.texture->unbind(gl, bound.image ? unit : GL_INVALID_INDEX, bound.image ? GL_INVALID_INDEX : unit);
   }
   for (const BoundTexture& bound : pass.textures) {
     if (bound.form.access != Access::read) bound.texture->read_back(gl, bound.buffer);

@@ -66,7 +66,6 @@ struct BoundUniform {
 struct BoundTexture {
   TextureUniform uniform;
   bool image = false;  // else a sampler
-  GLuint unit = 0;
   TextureSource form;
   GLuint buffer = 0;
   GLsizeiptr bytes = 0;
