@@ -296,6 +296,79 @@ TEST_CASE("kernel textures: textures that do not fit are refused by name, and no
   }
 }
 
+TEST_CASE("kernel textures: samplers of several types in one program") {
+  ResourceJobs jobs;
+  jobs.shader("several.comp",
+              "#version 450\nlayout(local_size_x = 1) in;\nuniform samplerCubeArray cubes;\nuniform sampler2D plane;\n"
+              "uniform isampler1D line;\nlayout(r32f) uniform readonly image2D image;\n"
+              "layout(std430, binding = 0) buffer O { float o[]; };\n"
+              "void main() { o[0] = texture(cubes, vec4(-1, 0, 0, 1)).x + texelFetch(plane, ivec2(0), 0).x + "
+              "float(texelFetch(line, 1, 0).x) + imageLoad(image, ivec2(1, 0)).x; }\n");
+  std::vector<float> faces(12 * 4);
+  for (std::size_t i = 0; i < faces.size(); ++i) faces[i] = static_cast<float>(i / 4);
+  jobs.write<float>("faces.npy", DType::f32, {12, 2, 2}, faces);
+  jobs.write<float>("plane.npy", DType::f32, {1, 2}, {100, 200});
+  jobs.write<std::int32_t>("line.npy", DType::i32, {2}, {1000, 2000});
+  for (int i = 0; i < 2; ++i) {  // built, and from disk
+    jobs.add("several", "several.comp",
+             "samplers = { cubes = { input = \"faces.npy\" }, plane = { input = \"plane.npy\" }, "
+             "line = { input = \"line.npy\" } }\nimages = { image = { input = \"plane.npy\" } }\n"
+             "bindings = [{ output = \"o.npy\", shape = [1] }]\ngrid = [1]");
+    const Finished finished = jobs.run();
+    INFO(finished.err << finished.out);
+    REQUIRE(finished.status == 0);
+    CHECK(finished.json()["cache"]["builds"] == (i == 0 ? 1 : 0));
+    CHECK(jobs.tensor("o.npy")->as<float>()[0] == 7 + 100 + 2000 + 200);
+  }
+}
+
+TEST_CASE("kernel textures: arrays of arrays") {
+  ResourceJobs jobs;
+  jobs.shader("arrays.comp",
+              "#version 450\nlayout(local_size_x = 1) in;\nlayout(r32f) uniform readonly image1D im[2][2];\n"
+              "uniform sampler1D ss[2][2];\nstruct Light { float power; vec2 at; };\nuniform Light lights[2][3];\n"
+              "layout(std140) uniform Block { Light inner[2][2]; };\n"
+              "layout(std430, binding = 0) buffer O { float o[]; };\n"
+              "void main() { o[0] = imageLoad(im[0][1], 0).x + 10 * texelFetch(ss[1][0], 0, 0).x; "
+              "o[1] = lights[1][2].power + lights[0][1].at.y; o[2] = inner[1][0].at.x + inner[0][1].power; }\n");
+  for (int i = 0; i < 4; ++i)
+    jobs.write<float>("t" + std::to_string(i) + ".npy", DType::f32, {1}, {1.0F + static_cast<float>(i)});
+  const auto files = [](const char* key) {
+    std::string text = std::string(key) + " = [";
+    for (int i = 0; i < 4; ++i) {
+      text += (i % 2 == 0 ? "[" : "") + std::string("{ input = \"t") + std::to_string(i) + ".npy\" }" +
+              (i % 2 == 0 ? ", "
+               : i == 1   ? "], "
+                          : "]");
+    }
+    return text + "]";
+  };
+  int next = 0;
+  const auto lights = [&](int rows, int columns) {
+    std::string text = "[";
+    for (int row = 0; row < rows; ++row) {
+      text += row == 0 ? "[" : ", [";
+      for (int i = 0; i < columns; ++i, next += 3) {
+        text += (i == 0 ? "{ power = " : ", { power = ") + std::to_string(next) + ", at = [" +
+                std::to_string(next + 1) + ", " + std::to_string(next + 2) + "] }";
+      }
+      text += "]";
+    }
+    return text + "]";
+  };
+  jobs.add("arrays", "arrays.comp",
+           "images = { " + files("im") + " }\nsamplers = { " + files("ss") +
+               " }\nuniforms = { lights = " + lights(2, 3) + " }\nblocks = { Block = { inner = " + lights(2, 2) +
+               " } }\nbindings = [{ output = \"o.npy\", shape = [3] }]\ngrid = [1]");
+  const Finished finished = jobs.run();
+  INFO(finished.err << finished.out);
+  REQUIRE(finished.status == 0);
+  const auto found = jobs.tensor("o.npy");
+  CHECK(found->as<float>()[0] == 2 + 10 * 3);
+  CHECK(found->as<float>()[1] == 15 + 5);
+  CHECK(found->as<float>()[2] == (18 + 6 + 1) + (18 + 3));
+}
+
 TEST_CASE("kernel textures: a rectangle texture does not repeat") {
   ResourceJobs jobs;
   jobs.shader("rect.comp",

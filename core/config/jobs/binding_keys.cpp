@@ -329,27 +329,30 @@ class BindingReader {
   KernelBindingConfig binding_;
 };
 
-// `images` and `samplers`: a table of names; of an array of images each element.
+// One texture, or an array of them: each element has a name of its own, "layers[1]".
+void read_texture(JobDraft& draft, const BindingForm& form, const TomlMember& member, const TomlNode& node,
+                  const std::string& name, JobReport& report) {
+  if (node.kind == TomlKind::array) {
+    for (std::size_t i = 0; i < node.items.size(); ++i) {
+      read_texture(draft, form, member, node.items[i], name + "[" + std::to_string(i) + "]", report);
+    }
+    return;
+  }
+  auto binding = BindingReader(node, form, member.key + "." + name, report).read();
+  if (!binding) return;
+  binding->name = name;
+  draft.job.bindings.push_back(std::move(*binding));
+}
+
+// `images` and `samplers`: a table of names.
 void read_textures(JobDraft& draft, const BindingForm& form, const TomlMember& member, JobReport& report) {
   if (member.value.kind != TomlKind::table) {
     return report.problem(member.value.at, member.key + ": found " + describe(member.value) +
                                                ", expected a table such as { photo = " + std::string(form.expected) +
                                                " }");
   }
-  const auto read = [&](const TomlNode& node, const std::string& name) {
-    auto binding = BindingReader(node, form, member.key + "." + name, report).read();
-    if (!binding) return;
-    binding->name = name;
-    draft.job.bindings.push_back(std::move(*binding));
-  };
   for (const TomlMember& texture : member.value.members) {
-    if (texture.value.kind != TomlKind::array) {
-      read(texture.value, texture.key);
-      continue;
-    }
-    for (std::size_t i = 0; i < texture.value.items.size(); ++i) {
-      read(texture.value.items[i], texture.key + "[" + std::to_string(i) + "]");
-    }
+    read_texture(draft, form, member, texture.value, texture.key, report);
   }
 }
 

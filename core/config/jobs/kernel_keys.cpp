@@ -81,6 +81,13 @@ void read_tune(JobDraft& draft, const JobKeyEntry&, const TomlMember& member, Jo
 
 namespace {
 
+// An array of tables, or an array of such arrays.
+bool holds_tables(const TomlNode& node) {
+  return node.kind == TomlKind::array && !node.items.empty() && std::ranges::all_of(node.items, [](const auto& item) {
+           return item.kind == TomlKind::table || holds_tables(item);
+         });
+}
+
 // One member of `uniforms` or `blocks`, or of a table or an array of tables in it: names as GLSL spells those of
 // structs and arrays.
 class UniformReader {
@@ -92,11 +99,14 @@ class UniformReader {
   // at: of the key, or of the element of an array.
   void read(const std::string& name, const TomlNode& value, TextPosition at) {
     if (value.kind == TomlKind::table) {
+      if (value.members.empty()) {
+        return report_.problem(value.at,
+                               std::string(key_) + "." + name + ": found an empty table, expected its members");
+      }
       for (const TomlMember& inner : value.members) read(name + "." + inner.key, inner.value, inner.at);
       return;
     }
-    const auto is_table = [](const TomlNode& item) { return item.kind == TomlKind::table; };
-    if (value.kind == TomlKind::array && !value.items.empty() && std::ranges::all_of(value.items, is_table)) {
+    if (holds_tables(value)) {
       for (std::size_t i = 0; i < value.items.size(); ++i) {
         read(name + "[" + std::to_string(i) + "]", value.items[i], value.items[i].at);
       }
@@ -182,16 +192,13 @@ void read_uniforms(JobDraft& draft, const JobKeyEntry&, const TomlMember& member
 }
 
 void read_blocks(JobDraft& draft, const JobKeyEntry&, const TomlMember& member, JobReport& report) {
-  const auto is_table = [](const TomlNode& node) { return node.kind == TomlKind::table && !node.members.empty(); };
   if (member.value.kind != TomlKind::table) {
     return report.problem(member.value.at, "blocks: found " + describe(member.value) +
                                                ", expected a table such as { Params = { scale = 2.0, count = 64 } }");
   }
   UniformReader reader(draft, "blocks", report);
   for (const TomlMember& block : member.value.members) {
-    const bool tables = block.value.kind == TomlKind::array && !block.value.items.empty() &&
-                        std::ranges::all_of(block.value.items, is_table);
-    if (tables || is_table(block.value)) {
+    if (block.value.kind == TomlKind::table || holds_tables(block.value)) {
       reader.read(block.key, block.value, block.at);
     } else {
       report.problem(block.value.at, "blocks." + block.key + ": found " + describe(block.value) +
