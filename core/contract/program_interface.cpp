@@ -1,3 +1,4 @@
+#include <kiln/config_text.hpp>
 #include <kiln/program_interface.hpp>
 
 #include "contract/resource_checks.hpp"
@@ -9,6 +10,7 @@
 namespace kiln {
 namespace {
 
+using config::toml_key;
 using Uniform = UserKernelSpec::Uniform;
 
 // Finds what the job provides for each resource, and what is left over.
@@ -96,8 +98,8 @@ class Matching {
       return binding.kind == kind && binding.name == resource.name;
     });
     if (found == bindings.end()) {
-      return invalid_argument("the job provides nothing for it. Add " + std::string(table) + " = { " + resource.name +
-                              " = { input = … } }");
+      return invalid_argument("the job provides nothing for it. Add " + std::string(table) + " = { " +
+                              toml_key(resource.name) + " = { input = … } }");
     }
     const auto at = static_cast<std::size_t>(found - bindings.begin());
     taken_[at] = true;
@@ -212,10 +214,10 @@ class Matching {
     if (resource.has_default || !resource.mentioned) return ResourceSource{};
     const std::string whole = resource.name.substr(0, element.size);
     if (resource.block.empty()) {
-      return invalid_argument("the job provides nothing for it. Add uniforms = { " + whole + " = … }");
+      return invalid_argument("the job provides nothing for it. Add uniforms = { " + toml_key(whole) + " = … }");
     }
-    return invalid_argument("the job provides nothing for it. Add blocks = { " + resource.block + " = { " +
-                            whole.substr(resource.block.size() + 1) + " = … } }");
+    return invalid_argument("the job provides nothing for it. Add blocks = { " + toml_key(resource.block) + " = { " +
+                            toml_key(whole.substr(resource.block.size() + 1)) + " = … } }");
   }
 
   Result<ResourceSource> source_of_argument(const ProgramResource& argument) {
@@ -253,6 +255,14 @@ class Matching {
     });
   }
 
+  // What is given for a resource that cannot be set is not left over: the resource has its own error.
+  bool is_unusable(std::string_view given) const {
+    return std::ranges::any_of(declared_.resources, [&](const ProgramResource& resource) {
+      const std::string_view whole = std::string_view(resource.name).substr(0, element_name(resource.name).size);
+      return !resource.unusable.empty() && (resource.name == given || whole == given);
+    });
+  }
+
   // OpenGL and the text of a program count images and samplers among the uniforms.
   bool is_unused_texture(const UserKernelSpec::Binding& given) const {
     return std::ranges::any_of(declared_.unused, [&](const ProgramResource& resource) {
@@ -265,7 +275,7 @@ class Matching {
   void check_left_over() {
     for (std::size_t i = 0; i < kernel_.bindings.size(); ++i) {
       const UserKernelSpec::Binding& given = kernel_.bindings[i];
-      if (taken_[i]) continue;
+      if (taken_[i] || is_unusable(given.name)) continue;
       const std::string who = described(given, i) + ": ";
       if (kernel_.dialect == Dialect::opencl_c) {
         problem(who + "the kernel takes " + std::to_string(declared_.resources.size()) + " arguments");
@@ -291,10 +301,20 @@ class Matching {
         const std::string_view whole = std::string_view(other.name).substr(0, element_name(other.name).size);
         return other.kind == ResourceKind::uniform && (other.name == name || whole == name);
       };
-      if (set_[i] || std::ranges::any_of(declared_.unused, same)) continue;
-      problem("uniforms." + name + ": the program has no such uniform (it has " +
+      if (set_[i] || is_unusable(name) || std::ranges::any_of(declared_.unused, same)) continue;
+      problem(key_of(name) + name + ": the program has no such uniform (it has " +
               list_of(declared_.resources, ResourceKind::uniform) + ")");
     }
+  }
+
+  // Of the job: values of structs and of blocks have the same form of name.
+  std::string key_of(std::string_view value) const {
+    const std::string_view root = value.substr(0, value.find('.'));
+    const bool in_block = std::ranges::any_of(declared_.resources, [root](const ProgramResource& resource) {
+      return resource.kind == ResourceKind::uniform_block && resource.name == root;
+    });
+    if (in_block && root != value) return "blocks.";
+    return root == value ? "uniforms." : "uniforms or blocks: ";
   }
 
   void problem(const std::string& message) { problems_ += (problems_.empty() ? "" : "; ") + message; }

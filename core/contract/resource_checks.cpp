@@ -38,7 +38,7 @@ std::uint64_t size_of(ElementType element) noexcept {
 bool is_integer(ElementType element) noexcept { return element >= ElementType::boolean && element <= ElementType::u64; }
 
 std::string_view word_of(ElementType element) noexcept {
-  constexpr std::string_view words[] = {"several types",   "boolean",         "8-bit integers",  "8-bit integers",
+  constexpr std::string_view words[] = {"several types",   "32-bit booleans", "8-bit integers",  "8-bit integers",
                                         "16-bit integers", "16-bit integers", "32-bit integers", "32-bit integers",
                                         "64-bit integers", "64-bit integers", "float16",         "float32",
                                         "float64"};

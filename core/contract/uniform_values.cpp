@@ -1,3 +1,4 @@
+#include <kiln/config_text.hpp>
 #include <kiln/uniform_values.hpp>
 
 #include <cmath>
@@ -42,7 +43,8 @@ Status convert_value(ElementType element, const std::byte* from, UserKernelSpec:
     if (element == ElementType::f64) return append(to, value), Status();
     if (element != ElementType::f32) return internal_error("a number for a type without fractions");
     if (std::isfinite(value) && std::abs(value) > static_cast<double>(std::numeric_limits<float>::max())) {
-      return invalid_argument("value " + std::to_string(value) + " is beyond float32");
+      return invalid_argument("value " + config::print_number(value) + " is out of range (expected at most " +
+                              config::print_number(std::numeric_limits<float>::max()) + ", the largest float32)");
     }
     return append(to, static_cast<float>(value)), Status();
   }

@@ -417,7 +417,10 @@ Result<Measurement> SlotPipeline::outcome_of(Slot& slot) {
     slot.failure = lost_;
   }
   learn(slot);
-  if (!slot.failure.ok()) return slot.failure.within(name_);
+  if (!slot.failure.ok()) {
+    const bool named = slot.failure.message.starts_with(device_id_ + ":");  // by the device itself
+    return named ? slot.failure : slot.failure.within(name_);
+  }
   return slot.measured();
 }
 

@@ -86,6 +86,28 @@ TEST_CASE("kernel interface: jobs of one program with other uniforms may run at 
     CHECK(jobs.last("r" + std::to_string(i)) == 63.0f * static_cast<float>(i % 3 == 0 ? 2 : i) + 1.0f);
 }
 
+TEST_CASE("kernel interface: a value that its type cannot hold is named once, with the limit") {
+  InterfaceJobs jobs("uniform uint count;\nuniform float gain;\n", "dst[i] = gain * src[i] + float(count);");
+  const struct {
+    const char* values;
+    const char* error;
+  } cases[] = {
+      {"count = -1, gain = 1.0",
+       "opengl:0: pass 0: uniforms.count: value -1 is out of range (expected 0 to 4294967295)"},
+      {"count = 1, gain = 1e39",
+       "opengl:0: pass 0: uniforms.gain: value 1e+39 is out of range (expected at most 3.4028234663852886e+38, the "
+       "largest float32)"},
+  };
+  for (const auto& one : cases) {
+    jobs.add("a", std::string("uniforms = { ") + one.values + " }");
+    const Finished finished = jobs.run({"--device", "opengl:0"});
+    INFO(finished.err << finished.out);
+    CHECK(finished.status == 1);
+    CHECK(finished.json()["jobs"][0]["error"] == one.error);
+    CHECK_FALSE(jobs.exists("a"));
+  }
+}
+
 TEST_CASE("kernel interface: blocks are found by number and by name, in any order and with gaps") {
   InterfaceJobs jobs("layout(std430, binding = 7) readonly buffer Letters { float scale; } letters;\n",
                      "dst[i] = letters.scale + src[i];");

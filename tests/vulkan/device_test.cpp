@@ -143,6 +143,9 @@ TEST_CASE("vulkan: what a program needs and the device lacks is named", "[vulkan
            "layout(buffer_reference, std430) buffer P { float v[]; };\n"
            "layout(push_constant) uniform Push { P p; };\nvoid main() { p.v[0] = 1.0; }\n",
        "PhysicalStorageBufferAddresses"},
+      {"#version 450\n" + lanes + "uniform sampler2DRect t;\n" + buffer +
+           "void main() { x[0] = texelFetch(t, ivec2(0)).x; }\n",
+       "capability SampledRect, which"},
       {"#version 450\n" + lanes + "layout(push_constant) uniform Push { float big[4096]; };\n" + buffer +
            "void main() { x[0] = big[gl_LocalInvocationID.x]; }\n",
        "bytes of push constants"},

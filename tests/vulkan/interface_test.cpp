@@ -238,6 +238,8 @@ TEST_CASE("vulkan: GLSL that Vulkan does not allow is refused before the driver 
   refuse(Kernel("layout(std140) uniform B { float x; float z; } b[2][2];\n", "b[0][0].z + b[1][0].z"),
          "variable b: an array of arrays of resources");
   refuse(Kernel("uniform sampler2D s[2][2];\n", "texelFetch(s[1][0], ivec2(0), 0).r"), "array of arrays of resources");
+  refuse(Kernel("uniform sampler2D s;\n", "textureQueryLod(s, vec2(0.5)).x"),
+         "translates the text to SPIR-V that is not valid (SPIR-V validation: ");
 }
 
 TEST_CASE("vulkan: samplers and images have the job's texels", "[vulkan][interface][image]") {
@@ -367,6 +369,8 @@ TEST_CASE("vulkan: a resource that the job does not provide is named", "[vulkan]
   refuse(Kernel("uniform texture2D t; uniform sampler s;\n", "texelFetch(sampler2D(t, s), ivec2(0), 0).x"),
          "combined sampler");
   refuse(Kernel("uniform sampler2DShadow s;\n", "texture(s, vec3(0.5))"), "sampler2DShadow s");
+  refuse(Kernel("struct M { sampler2D t; float k; };\nuniform M m;\n", "texelFetch(m.t, ivec2(0), 0).x * m.k"),
+         "uniform m.t: an image or a sampler in a struct");
   refuse(Kernel("", "1.0").number("none", 1.0), "no such uniform");
 }
 

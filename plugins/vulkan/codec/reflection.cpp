@@ -296,6 +296,11 @@ class Reflector {
       }
       return {};
     }
+    if (op(declared) == spv::OpTypeSampledImage || op(declared) == spv::OpTypeImage) {
+      return unsupported("uniform " + name +
+                         ": an image or a sampler in a struct, which Vulkan does not have. Declare it outside the "
+                         "struct, or use an opengl device");
+    }
     if (op(declared) != spv::OpTypeStruct) {
       return unsupported("uniform " + name + ": a type that is no number, vector, matrix, array or struct");
     }

@@ -2,6 +2,8 @@
 
 #include <kiln/digest.hpp>
 
+#include <glslang/SPIRV/doc.h>
+
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -46,11 +48,18 @@ constexpr NamedCapability capability_names[] = {
     {spv::CapabilitySubgroupVoteKHR, "SubgroupVoteKHR"},
     {spv::CapabilityDotProductKHR, "DotProductKHR"},
     {spv::CapabilityShaderClockKHR, "ShaderClockKHR"},
+    {spv::CapabilityExpectAssumeKHR, "ExpectAssumeKHR"},
 };
 
+// glslang's name for those that the table lacks.
 std::string capability_name(std::uint32_t capability) {
   const auto* known = std::ranges::find(capability_names, capability, &NamedCapability::value);
-  return known != std::end(capability_names) ? known->name : "number " + std::to_string(capability);
+  if (known != std::end(capability_names)) return known->name;
+  constexpr std::string_view prefix = "Capability";
+  std::string_view name = spv::CapabilityString(static_cast<int>(capability));
+  if (name == "Bad") return "number " + std::to_string(capability);
+  if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
+  return std::string(name);
 }
 
 void append_word(std::vector<std::byte>& bytes, std::uint32_t word) {
@@ -316,7 +325,10 @@ Result<std::unique_ptr<Program>> build_program(const std::shared_ptr<Gpu>& gpu, 
   Status validity;
   if (!module) {
     const auto checked = valid({reinterpret_cast<const char*>(words->data()), words->size() * sizeof words->front()});
-    if (!checked) validity = checked.error();
+    if (!checked) {
+      validity = invalid_argument("the GLSL compiler translates the text to SPIR-V that is not valid (" +
+                                  checked.error().message + "). Write it in another way");
+    }
   }
   ProgramMaker maker(gpu, source);
   if (Status status = maker.read(std::move(*words)); !status.ok()) return status.within(who);

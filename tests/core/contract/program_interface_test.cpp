@@ -226,6 +226,48 @@ TEST_CASE("program interface: images, samplers and counters that the job does no
   }
 }
 
+TEST_CASE("program interface: a value without a uniform is named by its key", "[contract]") {
+  ProgramResource params;
+  params.kind = ResourceKind::uniform_block;
+  params.name = "Params";
+  params.mentioned = false;
+  UserKernelSpec spec = kernel({});
+  spec.uniforms = {{"gain", Type::number, {}}, {"Params.gain", Type::number, {}}, {"Parms.gain", Type::number, {}}};
+  check_refused(
+      {{params}, {}}, spec,
+      {"uniforms.gain: the program", "blocks.Params.gain: the program", "uniforms or blocks: Parms.gain: the program"});
+}
+
+TEST_CASE("program interface: advice can be pasted into TOML", "[contract]") {
+  ProgramResource member = uniform("Params.lights[0].power", "float", ElementType::f32);
+  member.block = "Params";
+  ProgramResource sampler;
+  sampler.kind = ResourceKind::sampler;
+  sampler.name = "material.texels[1]";
+  check_refused({{uniform("light.pos", "vec3", ElementType::f32, {3}), member, sampler}, {}}, kernel({}),
+                {"Add uniforms = { \"light.pos\" = … }", "Add blocks = { Params = { \"lights[0].power\" = … } }",
+                 "Add samplers = { \"material.texels[1]\" = { input = … } }"});
+}
+
+TEST_CASE("program interface: what is given for a resource that cannot be set is not named twice", "[contract]") {
+  ProgramResource shadow;
+  shadow.kind = ResourceKind::sampler;
+  shadow.name = "depth";
+  shadow.type = "sampler2DShadow";
+  shadow.unusable = "a job cannot provide this type";
+  ProgramResource chosen = uniform("choice", "subroutine", ElementType::unknown);
+  chosen.unusable = "a job cannot choose it";
+  UserKernelSpec spec = kernel({buffer(Access::read, 8)});
+  spec.bindings[0].kind = BindingKind::sampler;
+  spec.bindings[0].name = "depth";
+  spec.uniforms = {{"choice", Type::integer, {}}};
+  const auto sources = provide({{shadow, chosen}, {}}, spec);
+  REQUIRE_FALSE(sources);
+  CHECK(sources.error().message ==
+        "sampler sampler2DShadow depth: a job cannot provide this type; uniform subroutine choice: a job cannot choose "
+        "it");
+}
+
 TEST_CASE("program interface: arguments of OpenCL C", "[contract]") {
   const ProgramInterface declared{
       {argument(ResourceKind::buffer_argument, "src", 0, 0), argument(ResourceKind::value_argument, "gain", 1, 4),
