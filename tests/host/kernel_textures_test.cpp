@@ -356,9 +356,10 @@ TEST_CASE("kernel textures: arrays of arrays") {
     }
     return text + "]";
   };
+  const std::string free = lights(2, 3), in_block = lights(2, 2);
   jobs.add("arrays", "arrays.comp",
-           "images = { " + files("im") + " }\nsamplers = { " + files("ss") +
-               " }\nuniforms = { lights = " + lights(2, 3) + " }\nblocks = { Block = { inner = " + lights(2, 2) +
+           "images = { " + files("im") + " }\nsamplers = { " + files("ss") + " }\nuniforms = { lights = " + free +
+               " }\nblocks = { Block = { inner = " + in_block +
                " } }\nbindings = [{ output = \"o.npy\", shape = [3] }]\ngrid = [1]");
   const Finished finished = jobs.run();
   INFO(finished.err << finished.out);

@@ -160,7 +160,7 @@ TEST_CASE("tune: a product of matrices has variants too, and its winner serves a
   REQUIRE(tuned.status == 0);
   const std::string winner = tuned.json()["jobs"][0]["variant"];
   CHECK_THAT(winner, Contains("gemm/"));
-  CHECK(tuned.json()["jobs"][0]["candidates"] > 3);
+  CHECK(tuned.json()["jobs"][0]["candidates"] > 1);
   const Finished run = kiln({"run", folder / "gemm.toml"});
   INFO(run.err << run.out);
   CHECK(run.json()["jobs"][0]["variant"] == winner);
