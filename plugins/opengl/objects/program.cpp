@@ -1,5 +1,7 @@
 #include "objects/program.hpp"
 
+#include <algorithm>
+
 namespace kiln::opengl {
 
 GlProgram::~GlProgram() {
@@ -18,7 +20,8 @@ const ProgramInterface* GlProgram::interface(const KernelSource& source) const n
 namespace {
 
 // One unit for each image and one for each sampler. All are 0 after linking, where samplers of several types are an
-// error that Mesa's compiler crashes of at the first dispatch.
+// error that Mesa's compiler crashes of at the first dispatch. Views have those that the text gives them: their
+// binding.
 void give_units(const Gl& gl, GLuint program, Reflection& reflection) {
   GLuint images = 0, samplers = 0;
   for (const ProgramResource& resource : reflection.resources) {
@@ -33,7 +36,8 @@ Result<std::unique_ptr<Program>> finish(const std::shared_ptr<ContextGroup>& gro
                                         Result<LinkedProgram> linked) {
   if (!linked) return linked.error();
   const std::uint64_t charge = linked->charge();
-  give_units(group->gl(), linked->get(), linked->reflection());
+  const auto is_texture = [](View view) { return view == View::texels || view == View::image; };
+  if (std::ranges::none_of(source.views, is_texture)) give_units(group->gl(), linked->get(), linked->reflection());
   return std::unique_ptr<Program>(std::make_unique<GlProgram>(group, linked->release(), source.bindings.size(),
                                                               source.views, charge, std::move(linked->reflection())));
 }
