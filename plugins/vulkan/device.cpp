@@ -101,13 +101,13 @@ Result<ProgramBinary> VulkanDevice::serialize(const Program& program) noexcept t
 Result<std::uint64_t> VulkanDevice::submit(const Dispatch& dispatch) noexcept try {
   if (Status lost = gpu_->alive(); !lost.ok()) return lost;
   if (dispatch.passes.empty()) return invalid_argument(info_.id + ": a dispatch without passes");
-  const LaunchKeys keys(dispatch, *gpu_);
-  if (keys.complete()) {
-    auto again = queue_->submit_again(keys.words());
+  LaunchPlan plan = plan_launches(dispatch, *gpu_);
+  if (plan.complete) {
+    auto again = queue_->submit_again(plan.key);
     if (!again) return again.error();
     if (*again) return **again;
   }
-  auto work = bind(dispatch, keys, info_, *gpu_);
+  auto work = bind(dispatch, std::move(plan), info_, *gpu_);
   if (!work) return work.error();
   return queue_->submit(std::move(*work));
 } catch (...) {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstring>
+#include <random>
 #include <vector>
 
 #include "vulkan/vulkan_under_test.hpp"
@@ -162,15 +163,95 @@ TEST_CASE("vulkan: equal dispatches that are in flight together each run", "[vul
   for (const auto& sum : sums) CHECK(read(*sum) == std::vector<std::uint32_t>(lanes, 160));
 }
 
-TEST_CASE("vulkan: an equal dispatch takes the values that its uniforms have then", "[vulkan][recorded]") {
+TEST_CASE("vulkan: batches of launches in any order compute what the host computes", "[vulkan][recorded]") {
   if (!Vulkan::instance().usable()) return;
-  for (const char* declared : {"uniform float gain;\n", "layout(push_constant) uniform Push { float gain; };\n",
-                               "layout(std140, binding = 1) uniform Block { float gain; };\n"}) {
-    INFO(declared);
+  KernelSource other = stepping();
+  other.text.replace(other.text.find("* 2u + 1u"), 9, "* 3u + 5u");
+  const std::array<std::unique_ptr<Program>, 2> programs{built(stepping()), built(other)};
+  constexpr std::size_t count = 5;
+  std::array<std::unique_ptr<Buffer>, count> buffers;
+  for (auto& buffer : buffers) buffer = buffer_of(2 * lanes, 0);
+  std::mt19937 random(7);
+  for (int batch = 0; batch < 6; ++batch) {
+    INFO("batch " << batch);
+    struct Launch {
+      std::size_t program, from, to;
+      std::uint32_t groups;
+    };
+    std::vector<Launch> launches;
+    for (int i = 0; i < 300; ++i) {
+      const std::size_t from = random() % count;
+      // The first batches repeat a sequence, with one launch that differs.
+      launches.push_back(batch < 2 && i >= 7 && i != 150
+                             ? launches[static_cast<std::size_t>(i) - 7]
+                             : Launch{random() % 2, from, (from + 1 + random() % (count - 1)) % count,
+                                      static_cast<std::uint32_t>(1 + random() % 2)});
+    }
+    // An array of its own for each launch: equal arrays at other addresses.
+    std::vector<std::array<Buffer*, 2>> bindings;
+    for (const Launch& each : launches) bindings.push_back({buffers[each.from].get(), buffers[each.to].get()});
+    std::vector<PassLaunch> passes;
+    for (std::size_t i = 0; i < launches.size(); ++i) {
+      passes.push_back({programs[launches[i].program].get(), bindings[i], {launches[i].groups, 1, 1}});
+    }
+    std::array<std::array<std::uint32_t, 2>, count> expected{};  // a word of each group of lanes
+    for (std::size_t i = 0; i < count; ++i) {
+      expected[i] = {static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(i)};
+      const std::vector<std::uint32_t> values(2 * lanes, static_cast<std::uint32_t>(i));
+      REQUIRE(buffers[i]->write(0, std::as_bytes(std::span(values))).ok());
+    }
+    for (int round = 0; round < 4; ++round) {
+      INFO("round " << round);
+      for (const Launch& each : launches) {
+        for (std::uint32_t group = 0; group < each.groups; ++group) {
+          const std::uint32_t x = expected[each.from][group];
+          expected[each.to][group] = each.program == 0 ? x * 2 + 1 : x * 3 + 5;
+        }
+      }
+      wait(submit(passes));
+      for (std::size_t i = 0; i < count; ++i) {
+        const auto values = read(*buffers[i]);
+        CHECK(values[0] == expected[i][0]);
+        CHECK(values[lanes] == expected[i][1]);
+      }
+    }
+  }
+}
+
+TEST_CASE("vulkan: more dispatches than commands are stored for repeat, each with its own results",
+          "[vulkan][recorded]") {
+  if (!Vulkan::instance().usable()) return;
+  const auto program = built(stepping());
+  constexpr std::uint32_t dispatches = 140;
+  const auto from = buffer_of(dispatches * lanes, 4), to = buffer_of(dispatches * lanes, 0);
+  Buffer* const bindings[] = {from.get(), to.get()};
+  // 100 that repeat, then all: the first are stored, and then some of them give way.
+  for (const std::uint32_t most : {100U, 100U, 100U, dispatches, dispatches, dispatches}) {
+    for (std::uint32_t groups = 1; groups <= most; ++groups) {
+      INFO("groups " << groups);
+      const std::vector<std::uint32_t> zeros(dispatches * lanes, 0);
+      REQUIRE(to->write(0, std::as_bytes(std::span(zeros))).ok());
+      const PassLaunch launch{program.get(), bindings, {groups, 1, 1}};
+      wait(submit({&launch, 1}));
+      const auto values = read(*to);
+      REQUIRE(values[(groups - 1) * lanes] == 9);
+      if (groups < dispatches) REQUIRE(values[groups * lanes] == 0);
+    }
+  }
+}
+
+namespace {
+
+// x[i] = gain, a uniform that `declared` declares.
+struct Gain {
+  std::unique_ptr<Program> program;
+  std::vector<ResourceSource> sources;
+
+  explicit Gain(const std::string& declared) {
     UserKernelSpec kernel;
     kernel.dialect = Dialect::glsl;
     kernel.path = "gain.comp";
-    kernel.text = std::string("#version 450\nlayout(local_size_x = 64) in;\n") + declared +
+    kernel.text = "#version 450\nlayout(local_size_x = 64) in;\n" + declared +
                   "layout(std430, binding = 0) buffer X { float x[]; };\n"
                   "void main() { x[gl_GlobalInvocationID.x] = gain; }\n";
     UserKernelSpec::Binding binding;
@@ -179,7 +260,7 @@ TEST_CASE("vulkan: an equal dispatch takes the values that its uniforms have the
     binding.bytes = lanes * sizeof(float);
     kernel.bindings = {binding};
     UserKernelSpec::Uniform uniform;
-    uniform.name = std::string(declared).find("Block") == std::string::npos ? "gain" : "Block.gain";
+    uniform.name = declared.find("Block") == std::string::npos ? "gain" : "Block.gain";
     uniform.type = UserKernelSpec::Uniform::Type::number;
     kernel.uniforms = {uniform};
     KernelSource source;
@@ -187,20 +268,65 @@ TEST_CASE("vulkan: an equal dispatch takes the values that its uniforms have the
     source.text = kernel.text;
     source.bindings = {Access::read_write, Access::read};
     source.files = {kernel.path};
-    const auto program = built(source);
-    auto sources = provide(*program->interface(source), kernel);
-    INFO((sources ? std::string() : sources.error().text()));
-    REQUIRE(sources.has_value());
+    program = built(source);
+    auto provided = provide(*program->interface(source), kernel);
+    INFO((provided ? std::string() : provided.error().text()));
+    REQUIRE(provided.has_value());
+    sources = std::move(*provided);
+  }
+};
+
+constexpr const char* block_of_gain = "layout(std140, binding = 1) uniform Block { float gain; };\n";
+
+void give(Buffer& uniforms, double gain) { REQUIRE(uniforms.write(0, std::as_bytes(std::span(&gain, 1))).ok()); }
+
+void check_all_are(Buffer& x, double gain) {
+  std::vector<float> found(lanes);
+  REQUIRE(x.read(0, std::as_writable_bytes(std::span(found))).ok());
+  CHECK(found == std::vector<float>(lanes, static_cast<float>(gain)));
+}
+
+}  // namespace
+
+TEST_CASE("vulkan: an equal dispatch takes the values that its uniforms have then", "[vulkan][recorded]") {
+  if (!Vulkan::instance().usable()) return;
+  for (const char* declared :
+       {"uniform float gain;\n", "layout(push_constant) uniform Push { float gain; };\n", block_of_gain}) {
+    INFO(declared);
+    const Gain kernel(declared);
     const auto x = buffer_of(lanes, 0), uniforms = buffer_of(2, 0, BufferUsage::upload);
     Buffer* const bindings[] = {x.get(), uniforms.get()};
-    const PassLaunch launch{program.get(), bindings, {1, 1, 1}, *sources};
+    const PassLaunch launch{kernel.program.get(), bindings, {1, 1, 1}, kernel.sources};
     for (const double gain : {1.5, 2.5, 3.5}) {
-      REQUIRE(uniforms->write(0, std::as_bytes(std::span(&gain, 1))).ok());
+      give(*uniforms, gain);
       wait(submit({&launch, 1}));
-      std::vector<float> found(lanes);
-      REQUIRE(x->read(0, std::as_writable_bytes(std::span(found))).ok());
-      CHECK(found == std::vector<float>(lanes, static_cast<float>(gain)));
+      check_all_are(*x, gain);
     }
+  }
+}
+
+TEST_CASE("vulkan: uniforms have their values after a dispatch with more of them", "[vulkan][recorded]") {
+  if (!Vulkan::instance().usable()) return;
+  const Gain kernel(block_of_gain);
+  constexpr std::size_t most = 300;  // blocks: more than a page of values
+  std::vector<std::unique_ptr<Buffer>> xs, uniforms;
+  std::vector<std::array<Buffer*, 2>> bindings;
+  for (std::size_t i = 0; i < most; ++i) {
+    xs.push_back(buffer_of(lanes, 0));
+    uniforms.push_back(buffer_of(2, 0, BufferUsage::upload));
+    bindings.push_back({xs[i].get(), uniforms[i].get()});
+  }
+  double gain = 0;
+  for (const std::size_t passes : {std::size_t{1}, std::size_t{1}, most, most, std::size_t{1}, most}) {
+    INFO(passes << " passes");
+    std::vector<PassLaunch> launches;
+    gain += 1000;
+    for (std::size_t i = 0; i < passes; ++i) {
+      give(*uniforms[i], gain + static_cast<double>(i));
+      launches.push_back({kernel.program.get(), bindings[i], {1, 1, 1}, kernel.sources});
+    }
+    wait(submit(launches));
+    for (std::size_t i = 0; i < passes; ++i) check_all_are(*xs[i], gain + static_cast<double>(i));
   }
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 #include <string>
-#include <unordered_map>
 
 #include <kiln/device_checks.hpp>
 #include <kiln/uniform_values.hpp>
@@ -11,24 +10,22 @@
 namespace kiln::vulkan {
 namespace {
 
-constexpr std::size_t source_words = 5, grid_words = 2;
-
-std::size_t most_words(const PassLaunch& launch) {
-  return 2 + launch.bindings.size() + source_words * launch.sources.size() + grid_words;
-}
-
-std::uint64_t pair(std::uint64_t low, std::uint64_t high) { return low | high << 32; }
-
 // Assigns the buffers of a launch to the descriptors of its program.
 class Binder {
  public:
-  Binder(const VulkanProgram& program, const PassLaunch& launch, BoundPass& pass)
-      : reflection_(program.reflection()), program_(program), launch_(launch), pass_(pass) {}
+  Binder(const VulkanProgram& program, const PassLaunch& launch, Submission& work, BoundPass& pass)
+      : reflection_(program.reflection()),
+        program_(program),
+        launch_(launch),
+        descriptors_(work.descriptors),
+        pass_(pass) {}
 
   Status bind() {
     make_blocks();
+    pass_.first = descriptors_.size();
     const Status status = launch_.sources.empty() ? bind_by_number() : bind_by_source();
     if (!status.ok()) return status;
+    pass_.end = descriptors_.size();
     return check_complete();
   }
 
@@ -38,12 +35,12 @@ class Binder {
   void make_blocks() {
     for (const ValueBlock& block : reflection_.blocks) {
       if (!block.slot) pass_.push_constants = pass_.values.size();
-      pass_.values.emplace_back(block.bytes);
+      pass_.values.push_back({std::vector<std::byte>(block.bytes)});
     }
   }
 
   void add(std::uint32_t slot, std::uint32_t element, VulkanBuffer& buffer) {
-    BoundDescriptor& bound = pass_.descriptors.emplace_back();
+    BoundDescriptor& bound = descriptors_.emplace_back();
     bound.slot = slot;
     bound.element = element;
     bound.buffer = buffer.handle();
@@ -82,7 +79,7 @@ class Binder {
     if (!texels && !image) return {};
     auto made = buffer(number).texels();
     if (!made) return made.error();
-    pass_.descriptors.back().view = *made;
+    descriptors_.back().view = *made;
     return {};
   }
 
@@ -97,7 +94,7 @@ class Binder {
     for (std::size_t i = 0; i < reflection_.blocks.size(); ++i) {
       const ValueBlock& block = reflection_.blocks[i];
       if (!block.slot || has(*block.slot, block.element)) continue;
-      BoundDescriptor& bound = pass_.descriptors.emplace_back();
+      BoundDescriptor& bound = descriptors_.emplace_back();
       bound.slot = *block.slot;
       bound.element = block.element;
       bound.values = i;
@@ -106,7 +103,7 @@ class Binder {
   }
 
   bool has(std::uint32_t slot, std::uint32_t element) const {
-    return std::ranges::any_of(pass_.descriptors, [&](const BoundDescriptor& bound) {
+    return std::ranges::any_of(std::span(descriptors_).subspan(pass_.first), [&](const BoundDescriptor& bound) {
       return bound.slot == slot && bound.element == element;
     });
   }
@@ -145,7 +142,7 @@ class Binder {
                          " is not supported on Vulkan devices. Provide the format's own type, or use an opengl device");
     }
     add(place.slot, place.element, from);
-    BoundDescriptor& bound = pass_.descriptors.back();
+    BoundDescriptor& bound = descriptors_.back();
     if (resource.texture.buffer) {
       const std::uint64_t texel = std::uint64_t{form.channels} * size_of(form.dtype);
       const std::uint64_t most = program_.gpu().facts().properties.limits.maxTexelBufferElements;
@@ -175,7 +172,7 @@ class Binder {
     auto texels = converted_texels(form, tensor);
     if (!texels) return texels.error();
     filled.values = pass_.values.size();
-    pass_.values.push_back(std::move(*texels));
+    pass_.values.push_back({std::move(*texels)});
     return {};
   }
 
@@ -197,106 +194,55 @@ class Binder {
     }
     auto components = uniform_components(resource, whole.data() + source.offset, source.given);
     if (!components) return std::move(components).error();
-    place_in_block(resource, member.place, *components, pass_.values[member.block]);
+    place_in_block(resource, member.place, *components, pass_.values[member.block].bytes);
     return {};
   }
 
   Status check_complete() const {
     std::size_t expected = 0;
     for (const DescriptorSlot& slot : reflection_.slots) expected += slot.count;
-    if (pass_.descriptors.size() == expected) return {};
-    return internal_error(std::to_string(pass_.descriptors.size()) + " descriptors, the program has " +
-                          std::to_string(expected));
+    const std::size_t found = pass_.end - pass_.first;
+    if (found == expected) return {};
+    return internal_error(std::to_string(found) + " descriptors, the program has " + std::to_string(expected));
   }
 
   const Reflection& reflection_;
   const VulkanProgram& program_;
   const PassLaunch& launch_;
+  std::vector<BoundDescriptor>& descriptors_;
   BoundPass& pass_;
   std::vector<std::byte> uniforms_;  // of the tensor of uniforms, where the host cannot read it
 };
 
-Result<BoundPass> bind_pass(std::size_t index, const PassLaunch& launch, const DeviceInfo& info, const Gpu& gpu) {
-  const std::string where = info.id + ": pass " + std::to_string(index);
-  if (launch.program == nullptr) return invalid_argument(where + " has no program");
+// Appends to the passes of `work`, or fails.
+Status bind_pass(Submission& work, std::size_t index, const PassLaunch& launch, const DeviceInfo& info,
+                 const Gpu& gpu) {
+  const auto where = [&] { return info.id + ": pass " + std::to_string(index); };
+  if (launch.program == nullptr) return invalid_argument(where() + " has no program");
   const auto& program = static_cast<const VulkanProgram&>(*launch.program);
-  if (&program.gpu() != &gpu) return invalid_argument(where + ": its program belongs to another device");
-  BoundPass pass;
+  if (&program.gpu() != &gpu) return invalid_argument(where() + ": its program belongs to another device");
+  BoundPass& pass = work.passes.emplace_back();
   pass.program = &program;
   pass.nothing = launch.grid == PassLaunch::nothing;
-  if (pass.nothing) return pass;
+  if (pass.nothing) return {};
   if (launch.sources.empty() && launch.bindings.size() != program.bindings()) {
-    return invalid_argument(where + ": " + std::to_string(launch.bindings.size()) + " buffers, expected " +
+    return invalid_argument(where() + ": " + std::to_string(launch.bindings.size()) + " buffers, expected " +
                             std::to_string(program.bindings()));
   }
-  for (Buffer* each : launch.bindings) {
-    const std::string who = where + ": binding " + std::to_string(pass.buffers.size());
-    if (each == nullptr) return invalid_argument(who + " is empty");
-    auto& buffer = static_cast<VulkanBuffer&>(*each);
-    if (&buffer.gpu() != &gpu) return invalid_argument(who + ": the buffer belongs to another device");
-    pass.buffers.push_back(&buffer);
+  for (std::size_t i = 0; i < launch.bindings.size(); ++i) {
+    const auto who = [&] { return where() + ": binding " + std::to_string(i); };
+    if (launch.bindings[i] == nullptr) return invalid_argument(who() + " is empty");
+    auto& buffer = static_cast<VulkanBuffer&>(*launch.bindings[i]);
+    if (&buffer.gpu() != &gpu) return invalid_argument(who() + ": the buffer belongs to another device");
+    if (buffer.shadow() != VK_NULL_HANDLE) work.shadowed.push_back(&buffer);
   }
-  if (Status status = Binder(program, launch, pass).bind(); !status.ok()) return status.within(where);
-  return pass;
+  if (Status status = Binder(program, launch, work, pass).bind(); !status.ok()) return status.within(where());
+  return {};
 }
 
-}  // namespace
-
-LaunchKeys::LaunchKeys(const Dispatch& dispatch, const Gpu& gpu) {
-  std::size_t count = 0;
-  for (const PassLaunch& launch : dispatch.passes) count += most_words(launch);
-  words_.reserve(count);
-  ends_.reserve(dispatch.passes.size());
-  for (const PassLaunch& launch : dispatch.passes) {
-    complete_ = complete_ && add(launch, gpu);
-    ends_.push_back(words_.size());
-  }
+bool converts_texels(const BoundPass& pass) {
+  return std::ranges::any_of(pass.textures, [](const BoundTexture& texture) { return texture.values.has_value(); });
 }
-
-bool LaunchKeys::add(const PassLaunch& launch, const Gpu& gpu) {
-  const auto* program = static_cast<const VulkanProgram*>(launch.program);
-  if (program == nullptr || &program->gpu() != &gpu) return false;
-  words_.push_back(program->number());
-  const std::uint64_t nothing = launch.grid == PassLaunch::nothing ? 1 : 0;
-  words_.push_back(pair(launch.bindings.size(), launch.sources.size()) | nothing << 63);
-  for (const Buffer* each : launch.bindings) {
-    const auto* buffer = static_cast<const VulkanBuffer*>(each);
-    if (buffer == nullptr || &buffer->gpu() != &gpu) return false;
-    words_.push_back(buffer->number());
-  }
-  for (const ResourceSource& source : launch.sources) {
-    const TextureSource& texture = source.texture;
-    const auto byte = [](auto value, unsigned at) { return std::uint64_t{static_cast<std::uint8_t>(value)} << 8 * at; };
-    words_.push_back(pair(source.binding, texture.channels));
-    words_.push_back(source.offset);
-    words_.push_back(pair(texture.size[0], texture.size[1]));
-    words_.push_back(texture.size[2]);
-    words_.push_back(byte(source.given, 0) | byte(texture.dtype, 1) | byte(texture.format, 2) |
-                     byte(texture.filter, 3) | byte(texture.wrap, 4) | byte(texture.access, 5));
-  }
-  words_.push_back(pair(launch.grid[0], launch.grid[1]));
-  words_.push_back(pair(launch.grid[2], launch.waits ? 1 : 0));
-  return true;
-}
-
-std::span<const std::uint64_t> LaunchKeys::binds(std::size_t launch) const {
-  const std::size_t begin = launch == 0 ? 0 : ends_[launch - 1];
-  return std::span(words_).subspan(begin, ends_[launch] - begin - grid_words);
-}
-
-bool LaunchKeys::equal(std::size_t a, std::size_t b) const {
-  return complete_ && std::ranges::equal(binds(a), binds(b));
-}
-
-std::uint64_t LaunchKeys::hash(std::size_t launch) const {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  if (complete_) {
-    for (const std::uint64_t word : binds(launch)) hash = (hash ^ word) * 0x100000001b3;
-  }
-  return hash;
-}
-
-namespace {
 
 // REQUIRES: the launch was bound.
 bool writes_to(const PassLaunch& launch, const Buffer* buffer) {
@@ -333,41 +279,39 @@ Status check_converted(const Dispatch& dispatch, std::size_t index, const Device
   return {};
 }
 
+// Of the launch that ended a plan.
+Status refusal(Submission& work, std::size_t index, const Dispatch& dispatch, const DeviceInfo& info, const Gpu& gpu) {
+  const PassLaunch& launch = dispatch.passes[index];
+  Status status = launch.grid == PassLaunch::nothing ? ok_status() : check_grid(info, index, launch);
+  if (status.ok()) status = bind_pass(work, index, launch, info, gpu);
+  return status.ok() ? internal_error(info.id + ": pass " + std::to_string(index) + " has no key") : status;
+}
+
 }  // namespace
 
-// Passes that bind the same to the same program share what is bound.
-Result<Submission> bind(const Dispatch& dispatch, const LaunchKeys& keys, const DeviceInfo& info, const Gpu& gpu) {
+Result<Submission> bind(const Dispatch& dispatch, LaunchPlan plan, const DeviceInfo& info, const Gpu& gpu) {
   Submission work;
-  std::unordered_multimap<std::uint64_t, std::size_t> known;  // hash of a key to the pass
-  std::vector<std::size_t> launch_of;                         // the first of each pass
-  bool again = true;
-  work.steps.reserve(dispatch.passes.size());
-  for (std::size_t i = 0; i < dispatch.passes.size(); ++i) {
-    const PassLaunch& launch = dispatch.passes[i];
-    if (launch.grid != PassLaunch::nothing) {
-      if (Status status = check_grid(info, i, launch); !status.ok()) return status;
+  work.again = true;
+  work.passes.reserve(plan.checks.size());
+  work.descriptors.reserve(plan.checks.size());
+  bool converts = false;
+  for (const std::size_t i : plan.checks) {
+    const LaunchStep& step = plan.key.steps[i];
+    if (!step.is_nothing()) {
+      if (Status status = check_grid(info, i, dispatch.passes[i]); !status.ok()) return status;
     }
-    std::optional<std::size_t> pass;
-    const std::uint64_t hash = keys.hash(i);
-    for (auto [at, end] = known.equal_range(hash); at != end && !pass; ++at) {
-      if (keys.equal(launch_of[at->second], i)) pass = at->second;
-    }
-    if (!pass) {
-      auto bound = bind_pass(i, launch, info, gpu);
-      if (!bound) return bound.error();
-      again = again && bound->values.empty() && !bound->nothing;
-      pass = work.passes.size();
-      work.passes.push_back(std::move(*bound));
-      launch_of.push_back(i);
-      known.emplace(hash, *pass);
-    }
-    const auto is_converted = [](const BoundTexture& texture) { return texture.values.has_value(); };
-    if (std::ranges::any_of(work.passes[*pass].textures, is_converted)) {
-      if (Status status = check_converted(dispatch, i, info); !status.ok()) return status;
-    }
-    work.steps.push_back({*pass, launch.grid, launch.waits});
+    if (step.pass() < work.passes.size()) continue;
+    if (Status status = bind_pass(work, i, dispatch.passes[i], info, gpu); !status.ok()) return status;
+    const BoundPass& pass = work.passes.back();
+    work.again = work.again && pass.values.empty() && !pass.nothing;
+    converts = converts || converts_texels(pass);
   }
-  if (again) work.key.assign(keys.words().begin(), keys.words().end());
+  if (!plan.complete) return refusal(work, plan.key.steps.size(), dispatch, info, gpu);
+  for (std::size_t i = 0; i < plan.key.steps.size() && converts; ++i) {
+    if (!converts_texels(work.passes[plan.key.steps[i].pass()])) continue;
+    if (Status status = check_converted(dispatch, i, info); !status.ok()) return status;
+  }
+  work.key = std::move(plan.key);
   return work;
 }
 

@@ -9,7 +9,6 @@ namespace kiln::vulkan {
 namespace {
 
 constexpr std::uint64_t zero_bytes = 64 << 10;
-constexpr std::size_t most_recorded = 128;  // slots whose commands wait for an equal submission
 
 }  // namespace
 
@@ -48,15 +47,13 @@ Status Queue::prepare() {
 }
 
 // A driver does for such a dispatch what it does at a program's first one.
-BoundPass Queue::over_nothing(const VulkanProgram& program) const {
-  BoundPass pass;
-  pass.program = &program;
-  pass.nothing = true;
-  const Reflection& reflection = program.reflection();
+void Queue::bind_nothing(Submission& work, BoundPass& pass) const {
+  const Reflection& reflection = pass.program->reflection();
   const VkDeviceSize most = std::min<VkDeviceSize>(zero_bytes, gpu_->facts().properties.limits.maxUniformBufferRange);
+  pass.first = work.descriptors.size();
   for (std::uint32_t slot = 0; slot < reflection.slots.size(); ++slot) {
     for (std::uint32_t element = 0; element < reflection.slots[slot].count; ++element) {
-      BoundDescriptor& bound = pass.descriptors.emplace_back();
+      BoundDescriptor& bound = work.descriptors.emplace_back();
       bound.slot = slot;
       bound.element = element;
       bound.buffer = zeros_.buffer.get();
@@ -64,11 +61,11 @@ BoundPass Queue::over_nothing(const VulkanProgram& program) const {
       bound.view = zero_texels_.get();
     }
   }
+  pass.end = work.descriptors.size();
   if (reflection.push_constant_bytes != 0) {
     pass.push_constants = 0;
-    pass.values.emplace_back(reflection.push_constant_bytes);
+    pass.values.push_back({std::vector<std::byte>(reflection.push_constant_bytes)});
   }
-  return pass;
 }
 
 Queue::~Queue() { gpu_->vk().DeviceWaitIdle(gpu_->handle()); }
@@ -96,28 +93,48 @@ Status Queue::make_slot(Slot& slot) {
   return gpu_->check(vk.CreateQueryPool(gpu_->handle(), &stamps, nullptr, slot.stamps.out()), "a query pool");
 }
 
-// One whose commands serve no other submission; else a new one, up to most_recorded; else the one unused for longest.
 Result<Queue::Slot*> Queue::free_slot() {
-  Slot* oldest = nullptr;
-  for (Slot& slot : slots_) {
-    if (slot.value != 0) continue;
-    if (slot.key.empty()) return &slot;
-    if (oldest == nullptr || slot.last < oldest->last) oldest = &slot;
+  if (!spare_.empty()) {
+    Slot* const spare = spare_.back();
+    spare_.pop_back();
+    return spare;
   }
-  if (oldest != nullptr && slots_.size() >= most_recorded) return oldest;
+  spare_.reserve(slots_.size() + 1);
   Slot slot;
   if (Status status = make_slot(slot); !status.ok()) return status;
   return &slots_.emplace_back(std::move(slot));
 }
 
-Result<std::optional<std::uint64_t>> Queue::submit_again(std::span<const std::uint64_t> key) {
+// Makes room for one more slot whose commands are kept: those unused for longest are kept no more. false: all such
+// slots are in flight.
+bool Queue::room_to_keep() {
+  if (kept_.size() < most_kept) return true;
+  const auto oldest = std::ranges::min_element(kept_, {}, [](const KeptSlot& kept) {
+    return kept.slot->value == 0 ? kept.slot->last : std::numeric_limits<std::uint64_t>::max();
+  });
+  if (oldest->slot->value != 0) return false;
+  oldest->slot->kept = false;
+  spare_.push_back(oldest->slot);
+  kept_.erase(oldest);
+  return true;
+}
+
+// Whether a key of this hash was recorded lately; else notes it.
+bool Queue::came_before(std::uint64_t hash) {
+  if (std::ranges::find(recorded_, hash) != recorded_.end()) return true;
+  recorded_[recorded_next_++ % recorded_.size()] = hash;
+  return false;
+}
+
+Result<std::optional<std::uint64_t>> Queue::submit_again(const DispatchKey& key) {
   const std::lock_guard lock(mutex_);
   if (Status lost = gpu_->alive(); !lost.ok()) return lost;
   retire();
-  const auto equal = std::ranges::find_if(
-      slots_, [key](const Slot& slot) { return slot.value == 0 && std::ranges::equal(slot.key, key); });
-  if (equal == slots_.end()) return std::optional<std::uint64_t>();
-  auto value = hand_over(*equal);
+  const auto equal = std::ranges::find_if(kept_, [&key](const KeptSlot& kept) {
+    return kept.hash == key.hash && kept.slot->value == 0 && kept.slot->key == key;
+  });
+  if (equal == kept_.end()) return std::optional<std::uint64_t>();
+  auto value = hand_over(*equal->slot);
   if (!value) return value.error();
   return std::optional(*value);
 }
@@ -125,21 +142,32 @@ Result<std::optional<std::uint64_t>> Queue::submit_again(std::span<const std::ui
 Result<std::uint64_t> Queue::submit(Submission work) {
   const std::lock_guard lock(mutex_);
   if (Status lost = gpu_->alive(); !lost.ok()) return lost;
-  retire();
-  for (BoundPass& pass : work.passes) {
-    if (pass.nothing && !is_left_out(pass)) pass = over_nothing(*pass.program);
+  if (!work.again) {
+    for (BoundPass& pass : work.passes) {
+      if (pass.nothing && !is_left_out(pass)) bind_nothing(work, pass);
+    }
+    std::erase_if(work.key.steps, [&](const LaunchStep& step) { return is_left_out(work.passes[step.pass()]); });
+    if (work.key.steps.empty()) {
+      results_.emplace(++last_, FenceResult{0, now_ns()});
+      return last_;
+    }
   }
-  std::erase_if(work.steps, [&](const BoundStep& step) { return is_left_out(work.passes[step.pass]); });
-  if (work.steps.empty()) {
-    results_.emplace(++last_, FenceResult{0, now_ns()});
-    return last_;
-  }
+  const bool keep = work.again && came_before(work.key.hash) && room_to_keep();
   auto free = free_slot();
   if (!free) return free.error();
   Slot& slot = **free;
-  if (Status status = record(slot, work); !status.ok()) return status;
+  slot.kept = keep;
+  const Status recorded = record(slot, work);
+  auto value = recorded.ok() ? hand_over(slot) : Result<std::uint64_t>(recorded);
+  if (!value) {
+    slot.kept = false;
+    slot.key = {};
+    spare_.push_back(&slot);
+    return value;
+  }
+  if (slot.kept) kept_.push_back({work.key.hash, &slot});
   slot.key = std::move(work.key);
-  return hand_over(slot);
+  return value;
 }
 
 Result<std::uint64_t> Queue::hand_over(Slot& slot) {
@@ -149,9 +177,11 @@ Result<std::uint64_t> Queue::hand_over(Slot& slot) {
   slot.begun_ns = now_ns();
   const std::uint64_t value = last_ + 1;
   results_.emplace(value, std::nullopt);
+  in_flight_.push_back(&slot);
   const VkResult made = submit_next(std::span(commands).last(*copied ? 2 : 1), VK_NULL_HANDLE);
   if (Status status = gpu_->check(made, "a submission"); !status.ok()) {
     results_.erase(value);
+    in_flight_.pop_back();
     return status;
   }
   slot.value = slot.last = value;
@@ -216,13 +246,15 @@ Status Queue::wait_for_fence(int sync_file) {
 
 // Completes what has ended; after a loss, everything.
 void Queue::retire() {
+  if (in_flight_.empty()) return;
   std::uint64_t reached = 0;
   const VkResult read = gpu_->vk().GetSemaphoreCounterValue(gpu_->handle(), timeline_.get(), &reached);
   Status status = gpu_->check(read, "reading the timeline");
   if (status.ok()) status = gpu_->alive();
   if (status.ok()) fences_.passed(reached);
-  for (Slot& slot : slots_) {
-    if (slot.value == 0 || (status.ok() && slot.value > reached)) continue;
+  for (; !in_flight_.empty(); in_flight_.pop_front()) {
+    Slot& slot = *in_flight_.front();
+    if (status.ok() && slot.value > reached) return;
     if (status.ok()) {
       results_[slot.value] = time_of(slot);
       status = gpu_->alive();
@@ -230,6 +262,7 @@ void Queue::retire() {
       results_[slot.value] = Result<FenceResult>(status);
     }
     slot.value = 0;
+    if (!slot.kept) spare_.push_back(&slot);
   }
 }
 
@@ -238,11 +271,12 @@ void Queue::retire() {
 Result<FenceResult> Queue::time_of(Slot& slot) {
   if (slot.stamps.get() == VK_NULL_HANDLE) return FenceResult{0, slot.begun_ns};
   std::array<std::uint64_t, stamps_of_slot> stamps{};
-  const VkResult read = gpu_->vk().GetQueryPoolResults(gpu_->handle(), slot.stamps.get(), 0, stamps_of_slot,
-                                                       sizeof stamps, stamps.data(), sizeof stamps[0],
-                                                       VK_QUERY_RESULT_64_BIT);
+  const VkResult read =
+      gpu_->vk().GetQueryPoolResults(gpu_->handle(), slot.stamps.get(), 0, stamps_of_slot, sizeof stamps, stamps.data(),
+                                     sizeof stamps[0], VK_QUERY_RESULT_64_BIT);
   if (read != VK_SUCCESS || stamps == slot.read_stamps) {
-    return gpu_->check(VK_ERROR_DEVICE_LOST, "submission " + std::to_string(slot.value) + " was signalled, but did not run");
+    return gpu_->check(VK_ERROR_DEVICE_LOST,
+                       "submission " + std::to_string(slot.value) + " was signalled, but did not run");
   }
   slot.read_stamps = stamps;
   const std::uint64_t begun = gpu_->host_time(stamps[0]);

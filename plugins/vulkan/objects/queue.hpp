@@ -16,11 +16,15 @@
 
 #include "objects/buffer.hpp"
 #include "objects/fences.hpp"
+#include "objects/launch_plan.hpp"
 #include "objects/program.hpp"
 
 namespace kiln::vulkan {
 
 inline constexpr std::uint32_t stamps_of_slot = 2;
+inline constexpr std::size_t most_kept = 128;  // slots whose commands are stored for an equal submission
+
+using DescriptorCounts = std::array<std::uint32_t, VK_DESCRIPTOR_TYPE_INPUT_ATTACHMENT>;  // by VkDescriptorType
 
 // One descriptor of a pass: a buffer, a view of texels, a texture, or the values of a block.
 struct BoundDescriptor {
@@ -40,32 +44,31 @@ struct BoundTexture {
   bool written = false;
 };
 
+struct BoundValues {
+  std::vector<std::byte> bytes;
+  std::uint64_t offset = 0;  // in the slot's memory, from Queue::record() on
+};
+
 // A program with what it is given.
 struct BoundPass {
   const VulkanProgram* program = nullptr;
-  bool nothing = false;  // a dispatch of no workgroups: the rest is empty
-  std::vector<VulkanBuffer*> buffers;
-  std::vector<BoundDescriptor> descriptors;  // of every slot and element of the program
+  bool nothing = false;            // a dispatch of no workgroups: the rest is empty
+  std::size_t first = 0, end = 0;  // its part of Submission::descriptors: of every slot and element of the program
   std::vector<BoundTexture> textures;
-  std::vector<std::vector<std::byte>> values;  // of blocks and converted texels
-  std::optional<std::size_t> push_constants;   // index into `values`
+  std::vector<BoundValues> values;            // of blocks and converted texels
+  std::optional<std::size_t> push_constants;  // index into `values`
 };
 
 // An empty dispatch that the device does not make: the driver compiled all when it made the pipeline, or the program
 // has images, which have no stand-in, so that it is compiled at its first real dispatch.
 bool is_left_out(const BoundPass& pass);
 
-struct BoundStep {
-  std::size_t pass = 0;  // index into Submission::passes; equal ones share a descriptor set
-  std::array<std::uint32_t, 3> grid{1, 1, 1};
-  bool waits = true;  // as PassLaunch::waits
-};
-
 struct Submission {
   std::vector<BoundPass> passes;
-  std::vector<BoundStep> steps;
-  // Names all that the commands depend on: equal keys, equal commands. Empty: the commands are for this once.
-  std::vector<std::uint64_t> key;
+  std::vector<BoundDescriptor> descriptors;
+  std::vector<VulkanBuffer*> shadowed;  // the buffers that have shadows; may name one twice
+  DispatchKey key;                      // its steps are what runs
+  bool again = false;                   // equal keys mean equal commands; false: values are part of the commands
 };
 
 class Queue {
@@ -77,7 +80,9 @@ class Queue {
 
   // Submits the commands that an equal submission before left. nullopt: there are none that are not in flight.
   // REQUIRES: the buffers and programs that the key names exist.
-  Result<std::optional<std::uint64_t>> submit_again(std::span<const std::uint64_t> key);
+  Result<std::optional<std::uint64_t>> submit_again(const DispatchKey& key);
+  // Records commands. Those of a key that was recorded lately are stored for an equal submission.
+  // REQUIRES: submit_again() found none.
   Result<std::uint64_t> submit(Submission work);
   Result<FenceResult> wait(std::uint64_t value, Deadline deadline);
   // As in FenceExchange.
@@ -87,16 +92,18 @@ class Queue {
  private:
   // What one submission uses until its value is reached, then an equal one as it is, or another one recorded anew.
   struct Slot {
-    std::uint64_t value = 0;         // 0: free
-    std::uint64_t last = 0;          // the value before
-    std::vector<std::uint64_t> key;  // Submission::key of the commands; empty: for no other submission
+    std::uint64_t value = 0;  // 0: free
+    std::uint64_t last = 0;   // the value before
+    bool kept = false;        // for a submission of an equal key
+    DispatchKey key;          // of the commands; its words also of the descriptor sets. Empty: there are none
     std::uint64_t begun_ns = 0;
     OwnedCommandPool pool;
     VkCommandBuffer commands = VK_NULL_HANDLE;
     OwnedDescriptorPool descriptors;
-    std::map<VkDescriptorType, std::uint32_t> room;  // descriptors in the pool
-    std::uint32_t sets = 0;
-    PlainBuffer values;  // of uniform blocks
+    DescriptorCounts room{};  // in the pool
+    std::uint32_t room_for_sets = 0;
+    std::vector<VkDescriptorSet> sets;  // of each pass
+    PlainBuffer values;                 // of uniform blocks
     std::uint64_t values_bytes = 0;
     OwnedQueryPool stamps;
     std::array<std::uint64_t, stamps_of_slot> read_stamps{};  // of the last submission
@@ -105,9 +112,9 @@ class Queue {
     VkCommandBuffer copies = VK_NULL_HANDLE;
     std::vector<VulkanBuffer*> shadowed;  // the buffers that may need one; they live while the key is used
   };
-  struct PreparedPass {
-    VkDescriptorSet set = VK_NULL_HANDLE;
-    std::vector<std::uint64_t> offsets;  // of its values in the slot's memory
+  struct KeptSlot {
+    std::uint64_t hash = 0;  // of the slot's key
+    Slot* slot = nullptr;
   };
 
   explicit Queue(std::shared_ptr<Gpu> gpu) : gpu_(std::move(gpu)), fences_(*gpu_) {}
@@ -116,24 +123,25 @@ class Queue {
   Status make_slot(Slot& slot);
   Status make_commands(OwnedCommandPool& pool, VkCommandBuffer& commands);
   Status make_room(Slot& slot, std::span<const BoundPass> passes);
-  Status record(Slot& slot, const Submission& work);
-  void record_step(Slot& slot, const BoundPass& pass, const PreparedPass& prepared, const BoundStep& step,
-                   const BoundPass*& bound);
-  Result<VkDescriptorSet> write_descriptors(Slot& slot, const BoundPass& pass, std::span<const std::uint64_t> offsets);
-  std::vector<std::uint64_t> place_values(Slot& slot, const BoundPass& pass, std::uint64_t& values_used);
+  Status place_values(Slot& slot, std::span<BoundPass> passes);
+  Status write_descriptors(Slot& slot, const Submission& work);
+  Status record(Slot& slot, Submission& work);
+  void bind_pass(VkCommandBuffer commands, const BoundPass& pass, VkDescriptorSet set, const BoundPass* bound);
   void fill(VkCommandBuffer commands, const BoundTexture& bound, VkBuffer from, std::uint64_t offset);
   void read_back(VkCommandBuffer commands, const BoundTexture& bound);
   Result<bool> record_copies(Slot& slot);
   Status begin_copies(Slot& slot);
   Result<std::uint64_t> hand_over(Slot& slot);
   VkResult submit_next(std::span<const VkCommandBuffer> commands, VkSemaphore signalled);
-  void copy_back(VkCommandBuffer commands, std::span<const BoundPass> passes);
+  void copy_back(const Slot& slot);
+  bool came_before(std::uint64_t hash);
+  bool room_to_keep();
   void barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkAccessFlags written, VkPipelineStageFlags to,
                VkAccessFlags read);
   void retire();
   Result<FenceResult> time_of(Slot& slot);
 
-  BoundPass over_nothing(const VulkanProgram& program) const;
+  void bind_nothing(Submission& work, BoundPass& pass) const;
 
   std::shared_ptr<Gpu> gpu_;
   std::mutex mutex_;
@@ -142,6 +150,11 @@ class Queue {
   OwnedSemaphore timeline_;
   SharedFences fences_;
   std::deque<Slot> slots_;
+  std::deque<Slot*> in_flight_;                      // in the order of their values
+  std::vector<Slot*> spare_;                         // free, and not kept
+  std::vector<KeptSlot> kept_;                       // at most most_kept
+  std::array<std::uint64_t, most_kept> recorded_{};  // hashes of the last keys that were recorded, a ring
+  std::size_t recorded_next_ = 0;
   std::uint64_t last_ = 0;
   std::map<std::uint64_t, std::optional<Result<FenceResult>>> results_;  // nullopt: pending
 };

@@ -20,35 +20,52 @@ std::uint64_t values_alignment(const Gpu& gpu) {
 
 }  // namespace
 
-// Descriptors for every pass, and memory for the values of its blocks.
-Status Queue::make_room(Slot& slot, std::span<const BoundPass> passes) {
-  const DeviceFunctions& vk = gpu_->vk();
-  const std::uint64_t alignment = values_alignment(*gpu_);
-  std::map<VkDescriptorType, std::uint32_t> needed;
+// Copies the values of blocks and texels into the slot's memory.
+Status Queue::place_values(Slot& slot, std::span<BoundPass> passes) {
   std::uint64_t bytes = 0;
-  for (const BoundPass& pass : passes) {
-    for (const DescriptorSlot& each : pass.program->reflection().slots) needed[each.type] += each.count;
-    for (const std::vector<std::byte>& values : pass.values) bytes += round_up(values.size(), alignment);
+  for (BoundPass& pass : passes) {
+    for (std::size_t i = 0; i < pass.values.size(); ++i) {
+      if (i == pass.push_constants) continue;
+      pass.values[i].offset = bytes;
+      bytes += round_up(pass.values[i].bytes.size(), values_alignment(*gpu_));
+    }
   }
   if (bytes > slot.values_bytes) {
+    slot.key = {};  // its descriptor sets name the memory
     auto values = make_buffer(*gpu_, round_up(bytes, 4096), Placement::host);
     if (!values) return values.error();
     slot.values = std::move(*values);
     slot.values_bytes = round_up(bytes, 4096);
   }
+  for (const BoundPass& pass : passes) {
+    for (std::size_t i = 0; i < pass.values.size(); ++i) {
+      const BoundValues& values = pass.values[i];
+      if (i != pass.push_constants) std::ranges::copy(values.bytes, slot.values.mapped + values.offset);
+    }
+  }
+  return {};
+}
+
+// A pool of descriptors for every pass.
+Status Queue::make_room(Slot& slot, std::span<const BoundPass> passes) {
+  const DeviceFunctions& vk = gpu_->vk();
+  DescriptorCounts needed{};
+  for (const BoundPass& pass : passes) {
+    for (const DescriptorSlot& each : pass.program->reflection().slots) needed[each.type] += each.count;
+  }
   const auto sets = static_cast<std::uint32_t>(passes.size());
-  const bool fits = slot.sets >= sets && std::ranges::all_of(needed, [&](const auto& need) {
-                      const auto room = slot.room.find(need.first);
-                      return room != slot.room.end() && room->second >= need.second;
-                    });
+  const bool fits = slot.descriptors.get() != VK_NULL_HANDLE && slot.room_for_sets >= sets &&
+                    std::ranges::equal(needed, slot.room, std::ranges::less_equal());
   if (fits) return gpu_->check(vk.ResetDescriptorPool(gpu_->handle(), slot.descriptors.get(), 0), "descriptors");
-  for (const auto& [type, count] : needed) slot.room[type] = std::max(slot.room[type], count);
-  slot.sets = std::max(slot.sets, sets);
+  slot.room_for_sets = std::max(slot.room_for_sets, sets);
   std::vector<VkDescriptorPoolSize> sizes;
-  for (const auto& [type, count] : slot.room) sizes.push_back({type, count});
+  for (std::size_t type = 0; type < needed.size(); ++type) {
+    slot.room[type] = std::max(slot.room[type], needed[type]);
+    if (slot.room[type] != 0) sizes.push_back({static_cast<VkDescriptorType>(type), slot.room[type]});
+  }
   if (sizes.empty()) sizes.push_back({VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1});  // a pool of none is not allowed
   auto pool = structure<VkDescriptorPoolCreateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO);
-  pool.maxSets = slot.sets;
+  pool.maxSets = slot.room_for_sets;
   pool.poolSizeCount = static_cast<std::uint32_t>(sizes.size());
   pool.pPoolSizes = sizes.data();
   slot.descriptors = OwnedDescriptorPool(*gpu_);
@@ -96,101 +113,76 @@ Status Queue::begin_copies(Slot& slot) {
   return status;
 }
 
-// What the host will read, each buffer once.
-void Queue::copy_back(VkCommandBuffer commands, std::span<const BoundPass> passes) {
-  std::vector<VulkanBuffer*> copied;
-  for (const BoundPass& pass : passes) {
-    for (VulkanBuffer* buffer : pass.buffers) {
-      if (!buffer->comes_back() || std::ranges::find(copied, buffer) != copied.end()) continue;
-      if (copied.empty()) {
-        barrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
-                VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT,
-                VK_ACCESS_TRANSFER_READ_BIT);
-      }
-      copied.push_back(buffer);
-      const VkBufferCopy whole{0, 0, buffer->bytes()};
-      gpu_->vk().CmdCopyBuffer(commands, buffer->handle(), buffer->shadow(), 1, &whole);
-    }
+// What the host will read.
+void Queue::copy_back(const Slot& slot) {
+  bool any = false;
+  for (VulkanBuffer* buffer : slot.shadowed) {
+    if (!buffer->comes_back()) continue;
+    if (!any) barrier(slot.commands, works, writes, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_READ_BIT);
+    any = true;
+    const VkBufferCopy whole{0, 0, buffer->bytes()};
+    gpu_->vk().CmdCopyBuffer(slot.commands, buffer->handle(), buffer->shadow(), 1, &whole);
   }
 }
 
-// Copies the values of blocks and texels into the slot's memory; where each begins.
-std::vector<std::uint64_t> Queue::place_values(Slot& slot, const BoundPass& pass, std::uint64_t& values_used) {
-  std::vector<std::uint64_t> offsets;
-  for (std::size_t i = 0; i < pass.values.size(); ++i) {
-    offsets.push_back(values_used);
-    if (i == pass.push_constants) continue;
-    std::memcpy(slot.values.mapped + values_used, pass.values[i].data(), pass.values[i].size());
-    values_used += round_up(pass.values[i].size(), values_alignment(*gpu_));
-  }
-  return offsets;
-}
-
-Result<VkDescriptorSet> Queue::write_descriptors(Slot& slot, const BoundPass& pass,
-                                                 std::span<const std::uint64_t> offsets) {
+// A set for each pass.
+Status Queue::write_descriptors(Slot& slot, const Submission& work) {
   const DeviceFunctions& vk = gpu_->vk();
-  VkDescriptorSet set = VK_NULL_HANDLE;
+  std::vector<VkDescriptorSetLayout> layouts;
+  layouts.reserve(work.passes.size());
+  for (const BoundPass& pass : work.passes) layouts.push_back(*pass.program->set_layout());
+  slot.sets.resize(layouts.size());
   const VkDescriptorSetAllocateInfo allocate{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO, nullptr,
-                                             slot.descriptors.get(), 1, pass.program->set_layout()};
-  Status status = gpu_->check(vk.AllocateDescriptorSets(gpu_->handle(), &allocate, &set), "a descriptor set");
+                                             slot.descriptors.get(), static_cast<std::uint32_t>(layouts.size()),
+                                             layouts.data()};
+  Status status =
+      gpu_->check(vk.AllocateDescriptorSets(gpu_->handle(), &allocate, slot.sets.data()), "descriptor sets");
   if (!status.ok()) return status;
-  std::vector<VkDescriptorImageInfo> images(pass.descriptors.size());
-  std::vector<VkDescriptorBufferInfo> buffers(pass.descriptors.size());
-  std::vector<VkWriteDescriptorSet> updates;
-  for (std::size_t i = 0; i < pass.descriptors.size(); ++i) {
-    const BoundDescriptor& bound = pass.descriptors[i];
-    VkWriteDescriptorSet& write = updates.emplace_back();
-    write = structure<VkWriteDescriptorSet>(VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET);
-    write.dstSet = set;
-    write.dstBinding = bound.slot;
-    write.dstArrayElement = bound.element;
-    write.descriptorCount = 1;
-    write.descriptorType = pass.program->reflection().slots[bound.slot].type;
-    write.pTexelBufferView = &bound.view;
-    write.pBufferInfo = &buffers[i];
-    write.pImageInfo = &images[i];
-    if (bound.texture != nullptr) {
-      images[i] = {bound.texture->sampler(), bound.texture->view(), VK_IMAGE_LAYOUT_GENERAL};
-    }
-    if (bound.values) {
-      buffers[i] = {slot.values.buffer.get(), offsets[*bound.values], pass.values[*bound.values].size()};
-    } else {
-      buffers[i] = {bound.buffer, 0, bound.bytes};
+  // The updates point into these: they do not grow.
+  std::vector<VkDescriptorImageInfo> images(work.descriptors.size());
+  std::vector<VkDescriptorBufferInfo> buffers(work.descriptors.size());
+  std::vector<VkWriteDescriptorSet> updates(work.descriptors.size());
+  for (std::size_t i = 0; i < work.passes.size(); ++i) {
+    const BoundPass& pass = work.passes[i];
+    for (std::size_t at = pass.first; at < pass.end; ++at) {
+      const BoundDescriptor& bound = work.descriptors[at];
+      VkWriteDescriptorSet& write = updates[at];
+      write = structure<VkWriteDescriptorSet>(VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET);
+      write.dstSet = slot.sets[i];
+      write.dstBinding = bound.slot;
+      write.dstArrayElement = bound.element;
+      write.descriptorCount = 1;
+      write.descriptorType = pass.program->reflection().slots[bound.slot].type;
+      write.pTexelBufferView = &bound.view;
+      write.pBufferInfo = &buffers[at];
+      write.pImageInfo = &images[at];
+      if (bound.texture != nullptr) {
+        images[at] = {bound.texture->sampler(), bound.texture->view(), VK_IMAGE_LAYOUT_GENERAL};
+      }
+      if (bound.values) {
+        const BoundValues& values = pass.values[*bound.values];
+        buffers[at] = {slot.values.buffer.get(), values.offset, values.bytes.size()};
+      } else {
+        buffers[at] = {bound.buffer, 0, bound.bytes};
+      }
     }
   }
   vk.UpdateDescriptorSets(gpu_->handle(), static_cast<std::uint32_t>(updates.size()), updates.data(), 0, nullptr);
-  return set;
+  return {};
 }
 
 // bound: what the commands before have bound; null: nothing.
-void Queue::record_step(Slot& slot, const BoundPass& pass, const PreparedPass& prepared, const BoundStep& step,
-                        const BoundPass*& bound) {
+void Queue::bind_pass(VkCommandBuffer commands, const BoundPass& pass, VkDescriptorSet set, const BoundPass* bound) {
   const DeviceFunctions& vk = gpu_->vk();
-  for (const BoundTexture& texture : pass.textures) {
-    const bool converted = texture.values.has_value();
-    fill(slot.commands, texture, converted ? slot.values.buffer.get() : texture.buffer,
-         converted ? prepared.offsets[*texture.values] : 0);
+  const VkPipelineLayout layout = pass.program->layout();
+  if (bound == nullptr || bound->program != pass.program) {
+    vk.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pass.program->pipeline());
   }
-  if (bound != &pass) {
-    const VkPipelineLayout layout = pass.program->layout();
-    if (bound == nullptr || bound->program != pass.program) {
-      vk.CmdBindPipeline(slot.commands, VK_PIPELINE_BIND_POINT_COMPUTE, pass.program->pipeline());
-    }
-    vk.CmdBindDescriptorSets(slot.commands, VK_PIPELINE_BIND_POINT_COMPUTE, layout, 0, 1, &prepared.set, 0, nullptr);
-    if (pass.push_constants) {
-      const std::vector<std::byte>& values = pass.values[*pass.push_constants];
-      vk.CmdPushConstants(slot.commands, layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
-                          static_cast<std::uint32_t>(values.size()), values.data());
-    }
-    bound = &pass;
-  }
-  if (pass.nothing) {
-    vk.CmdDispatchIndirect(slot.commands, zeros_.buffer.get(), 0);
-  } else {
-    vk.CmdDispatch(slot.commands, step.grid[0], step.grid[1], step.grid[2]);
-  }
-  for (const BoundTexture& texture : pass.textures) {
-    if (texture.written) read_back(slot.commands, texture);
+  vk.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, layout, 0, 1, &set, 0, nullptr);
+  if (pass.push_constants) {
+    const std::vector<std::byte>& values = pass.values[*pass.push_constants].bytes;
+    vk.CmdPushConstants(commands, layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, static_cast<std::uint32_t>(values.size()),
+                        values.data());
   }
 }
 
@@ -254,22 +246,21 @@ void Queue::read_back(VkCommandBuffer commands, const BoundTexture& bound) {
           VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_READ_BIT);
 }
 
-Status Queue::record(Slot& slot, const Submission& work) {
+Status Queue::record(Slot& slot, Submission& work) {
   const DeviceFunctions& vk = gpu_->vk();
-  slot.key.clear();
-  slot.shadowed.clear();
-  for (const BoundPass& pass : work.passes) {
-    for (VulkanBuffer* buffer : pass.buffers) {
-      const bool known = std::ranges::find(slot.shadowed, buffer) != slot.shadowed.end();
-      if (buffer->shadow() != VK_NULL_HANDLE && !known) slot.shadowed.push_back(buffer);
-    }
+  slot.shadowed = std::move(work.shadowed);
+  std::ranges::sort(slot.shadowed);
+  slot.shadowed.erase(std::ranges::unique(slot.shadowed).begin(), slot.shadowed.end());
+  Status status = place_values(slot, work.passes);
+  if (slot.key.words != work.key.words) {
+    if (status.ok()) status = make_room(slot, work.passes);
+    if (status.ok()) status = write_descriptors(slot, work);
   }
-  Status status = make_room(slot, work.passes);
   if (status.ok()) {
     status = gpu_->check(vk.ResetCommandPool(gpu_->handle(), slot.pool.get(), 0), "resetting a command pool");
   }
   auto begin = structure<VkCommandBufferBeginInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO);
-  begin.flags = work.key.empty() ? VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT : 0;
+  begin.flags = slot.kept ? 0 : VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
   if (status.ok()) status = gpu_->check(vk.BeginCommandBuffer(slot.commands, &begin), "recording");
   if (!status.ok()) return status;
   const bool stamped = slot.stamps.get() != VK_NULL_HANDLE;
@@ -282,32 +273,31 @@ Status Queue::record(Slot& slot, const Submission& work) {
   const VkPipelineStageFlagBits begun =
       software ? VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT : VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT;
   if (stamped) vk.CmdWriteTimestamp(slot.commands, begun, slot.stamps.get(), 0);
-  std::vector<PreparedPass> prepared(work.passes.size());
-  std::uint64_t values_used = 0;
-  for (std::size_t i = 0; i < work.passes.size() && status.ok(); ++i) {
-    if (is_left_out(work.passes[i])) continue;
-    prepared[i].offsets = place_values(slot, work.passes[i], values_used);
-    auto set = write_descriptors(slot, work.passes[i], prepared[i].offsets);
-    if (set) {
-      prepared[i].set = *set;
-    } else {
-      status = set.error();
-    }
-  }
   const BoundPass* bound = nullptr;
-  for (std::size_t i = 0; i < work.steps.size() && status.ok(); ++i) {
-    const BoundStep& step = work.steps[i];
-    if (i != 0 && step.waits) {
-      barrier(slot.commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT,
-              VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, shader);
+  for (const LaunchStep& step : work.key.steps) {
+    const BoundPass& pass = work.passes[step.pass()];
+    if (bound != nullptr && step.waits()) barrier(slot.commands, compute, VK_ACCESS_SHADER_WRITE_BIT, compute, shader);
+    for (const BoundTexture& texture : pass.textures) {
+      const bool converted = texture.values.has_value();
+      fill(slot.commands, texture, converted ? slot.values.buffer.get() : texture.buffer,
+           converted ? pass.values[*texture.values].offset : 0);
     }
-    record_step(slot, work.passes[step.pass], prepared[step.pass], step, bound);
+    if (bound != &pass) bind_pass(slot.commands, pass, slot.sets[step.pass()], bound);
+    bound = &pass;
+    if (pass.nothing) {
+      vk.CmdDispatchIndirect(slot.commands, zeros_.buffer.get(), 0);
+    } else {
+      const auto grid = step.grid();
+      vk.CmdDispatch(slot.commands, grid[0], grid[1], grid[2]);
+    }
+    for (const BoundTexture& texture : pass.textures) {
+      if (texture.written) read_back(slot.commands, texture);
+    }
   }
   if (stamped) vk.CmdWriteTimestamp(slot.commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, slot.stamps.get(), 1);
-  copy_back(slot.commands, work.passes);
+  copy_back(slot);
   barrier(slot.commands, works, writes, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT | VK_ACCESS_HOST_WRITE_BIT);
-  const Status ended = gpu_->check(vk.EndCommandBuffer(slot.commands), "recording");
-  return status.ok() ? ended : status;
+  return gpu_->check(vk.EndCommandBuffer(slot.commands), "recording");
 }
 
 }  // namespace kiln::vulkan
