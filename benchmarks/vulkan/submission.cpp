@@ -4,9 +4,9 @@
 //
 // usage: vulkan_submission [ROUNDS] [--figures FILE]; VK_ICD_FILENAMES chooses the driver
 //        kiln simulate [--target TARGET] -- vulkan_submission …
-// anew: no two submissions of a round are equal, and both sides record each. again: all are equal; the raw calls record
-// once and submit the same commands. one buffer: each dispatch has a barrier before it. 16 buffers: in turns, with a
-// barrier before every sixteenth.
+// anew: no two of 199 submissions in a row are equal, and both sides record each. again: all are equal; the raw calls
+// record once and submit the same commands. one buffer: each dispatch has a barrier before it. 16 buffers: in turns,
+// with a barrier before every sixteenth.
 //
 // Every sum is checked.
 #include <algorithm>
@@ -33,11 +33,11 @@ double median(std::vector<double> values) {
 
 void measure(FigureFile& file, Commands commands, std::size_t rounds) {
   const bool anew = commands == Commands::anew;
-  const auto kiln = make_kiln_submitter(KilnPlugin::vulkan);
-  const auto raw = make_raw_vulkan_submitter(commands);
-  std::printf("%s; %s\n", kiln->name().c_str(), raw->name().c_str());
   for (const std::size_t buffers : {std::size_t{1}, most_buffers}) {
     for (const std::size_t dispatches : {1u, 16u, 1024u}) {
+      // New ones each time: sizes of one group are among those of another.
+      const auto kiln = make_kiln_submitter(KilnPlugin::vulkan);
+      const auto raw = make_raw_vulkan_submitter(commands);
       std::vector<double> ours, theirs;
       const std::size_t warm_up = anew ? different : rounds / 10 + 2;
       for (std::size_t round = 0; round < warm_up + rounds; ++round) {
@@ -51,6 +51,7 @@ void measure(FigureFile& file, Commands commands, std::size_t rounds) {
       }
       kiln->check();
       raw->check();
+      if (buffers == 1 && dispatches == 1) std::printf("%s; %s\n", kiln->name().c_str(), raw->name().c_str());
       std::printf("%-6s%5zu buffers%6zu dispatches: kiln %8.3f us, raw %8.3f us, %5.2fx; least %8.3f, %8.3f\n",
                   anew ? "anew" : "again", buffers, dispatches, median(ours), median(theirs),
                   median(ours) / median(theirs), std::ranges::min(ours), std::ranges::min(theirs));

@@ -1,6 +1,7 @@
 #include "objects/launch_plan.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <limits>
 
@@ -23,6 +24,11 @@ class Planner {
   Planner(const Dispatch& dispatch, const Gpu& gpu) : launches_(dispatch.passes), gpu_(gpu) {}
 
   LaunchPlan plan() {
+    const std::size_t few = std::min<std::size_t>(launches_.size(), 32);
+    passes_.reserve(few);
+    plan_.checks.reserve(few);
+    plan_.key.words.reserve(4 * few);
+    table_.resize(std::bit_ceil(2 * few + 1));
     std::vector<LaunchStep>& steps = plan_.key.steps;
     steps.resize(launches_.size());
     std::uint64_t hash = launches_.size();
@@ -107,7 +113,7 @@ class Planner {
   }
 
   void grow() {
-    table_.assign(std::max<std::size_t>(16, 4 * table_.size()), 0);
+    table_.assign(4 * table_.size(), 0);
     for (std::uint32_t pass = 0; pass < passes_.size(); ++pass) {
       std::size_t at = passes_[pass].hash & (table_.size() - 1);
       while (table_[at] != 0) at = (at + 1) & (table_.size() - 1);
