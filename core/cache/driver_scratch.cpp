@@ -128,15 +128,21 @@ std::string DriverScratch::setting_of(std::string_view name) {
   return std::string(name.substr(0, first));
 }
 
-std::unique_ptr<DriverScratch> DriverScratch::of_process() {
+std::shared_ptr<DriverScratch> DriverScratch::of_process() {
   const char* told = std::getenv("MESA_SHADER_CACHE_DIR");
   if (told == nullptr) return nullptr;
   std::filesystem::path path = told;
+  static std::mutex mutex;
+  static std::weak_ptr<DriverScratch> last;
+  const std::lock_guard guard(mutex);
+  if (auto held = last.lock(); held && held->path_ == path) return held;
   std::string setting = driver_setting_of(path);
   if (setting.empty() || !check_private_folder(path).ok()) return nullptr;
   UniqueFd folder = open_inner(AT_FDCWD, path.string());
   if (!folder || try_lock(folder.get(), LockMode::shared) != LockAnswer::taken) return nullptr;
-  return std::unique_ptr<DriverScratch>(new DriverScratch(std::move(path), std::move(setting), std::move(folder)));
+  std::shared_ptr<DriverScratch> made(new DriverScratch(std::move(path), std::move(setting), std::move(folder)));
+  last = made;
+  return made;
 }
 
 // Without reading the folders that hold them.
@@ -254,11 +260,16 @@ Status write_driver_file(int folder, const DriverFile& file) {
   };
   UniqueFd out = create();
   if (!out && errno == ENOENT) {
-    for (std::size_t slash = file.name.find('/'); slash != std::string::npos; slash = file.name.find('/', slash + 1)) {
+    // Outwards to a folder that can be made, then inwards. Most often only the innermost is missing.
+    bool inwards = false;
+    for (std::size_t slash = file.name.rfind('/'); slash != std::string::npos;) {
       const std::string inner = file.name.substr(0, slash);
-      if (mkdirat(folder, inner.c_str(), 0700) != 0 && errno != EEXIST) {
+      const bool made = mkdirat(folder, inner.c_str(), 0700) == 0 || errno == EEXIST;
+      if (!made && (inwards || errno != ENOENT)) {
         return system_error(who, "folder " + inner + " cannot be made", errno);
       }
+      inwards = made;
+      slash = made ? file.name.find('/', slash + 1) : inner.rfind('/');
     }
     out = create();
   }

@@ -38,9 +38,9 @@ class DriverScratch {
   // Returns the digest part of such a name, or an empty string for any other name.
   static std::string setting_of(std::string_view name);
 
-  // Returns the folder that MESA_SHADER_CACHE_DIR names. nullptr: it is not such a folder, or other users can write to
-  // it.
-  static std::unique_ptr<DriverScratch> of_process();
+  // Returns the folder that MESA_SHADER_CACHE_DIR names: the same object while anybody in this process holds it.
+  // nullptr: it is not such a folder, or other users can write to it.
+  static std::shared_ptr<DriverScratch> of_process();
 
   DriverScratch(const DriverScratch&) = delete;
   DriverScratch& operator=(const DriverScratch&) = delete;

@@ -152,7 +152,7 @@ class TieredCache final : public ProgramCache, public WarmableCache, public Remo
   MemoryPressure pressure_;
   MemoryTier memory_;
   const BuildApart build_apart_;
-  const std::unique_ptr<DriverScratch> driver_folder_;  // null: no driver cache, or not in such a folder
+  const std::shared_ptr<DriverScratch> driver_folder_;  // null: no driver cache, or not in such a folder
   mutable DiskTier disk_;                               // mutable: stats() runs a survey
   FailedBuilds failed_builds_;
   // Programs that were in memory before. Building one of them again counts as an eviction miss.

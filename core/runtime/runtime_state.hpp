@@ -32,7 +32,7 @@ struct RuntimeParts {
   const Log log;
   TraceSink* const trace;  // null: no trace
   // The driver writes here while a device is open. null: no driver cache, or not in such a folder.
-  const std::unique_ptr<DriverScratch> driver_folder = DriverScratch::of_process();
+  const std::shared_ptr<DriverScratch> driver_folder = DriverScratch::of_process();
   WorkCounters counters;
   DeviceTable devices;
   std::unique_ptr<BuildProcesses> builds;  // null: kiln-probe is not installed

@@ -233,10 +233,12 @@ std::vector<ConfigProblem> check_jobs(const std::vector<JobConfig>& jobs) {
 
 std::vector<ConfigProblem> check_pipelines(const Config& config) {
   std::vector<ConfigProblem> problems;
+  if (config.pipelines.empty()) return problems;
+  FileNames names;
   std::map<fs::path, std::string> written;
   std::set<std::string> folders;
   for (const JobConfig& job : config.jobs) {
-    for (const fs::path& output : data::outputs_of(job)) written.emplace(name_of_file(output), "job '" + job.name + "'");
+    for (const fs::path& output : data::outputs_of(job)) written.emplace(names.of(output), "job '" + job.name + "'");
   }
   for (const PipelineConfig& pipeline : config.pipelines) {
     const JobConfig& job = pipeline.job;
@@ -251,7 +253,7 @@ std::vector<ConfigProblem> check_pipelines(const Config& config) {
         const PipelineTensor& made = request->pipeline.tensors[i];
         if (made.name == tensor.name) status = data::check_storable(path, made.dtype, made.shape);
       }
-      const auto [first, is_new] = written.emplace(name_of_file(path), who);
+      const auto [first, is_new] = written.emplace(names.of(path), who);
       if (status.ok() && !is_new) {
         status = invalid_argument("file " + path.string() + " is written twice, first by " + first->second);
       }

@@ -339,7 +339,7 @@ void Timeline::complete(std::uint64_t value, Result<FenceResult> result) {
     const std::lock_guard lock(mutex_);
     results_[value] = std::move(result);
   }
-  completed_.notify_all();
+  completed(value).notify_all();
 }
 
 Result<FenceResult> Timeline::wait(std::uint64_t value, Deadline deadline) {
@@ -362,9 +362,9 @@ Result<FenceResult> Timeline::wait(std::uint64_t value, Deadline deadline) {
     }
     // An endless deadline is not handed to wait_until: its conversion to the condition's clock could overflow.
     if (deadline.at == Clock::time_point::max()) {
-      completed_.wait(lock);
+      completed(value).wait(lock);
     } else {
-      completed_.wait_until(lock, deadline.at);
+      completed(value).wait_until(lock, deadline.at);
     }
   }
 }

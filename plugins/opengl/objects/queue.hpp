@@ -37,8 +37,10 @@ class Timeline {
   std::uint64_t last();
 
  private:
+  std::condition_variable& completed(std::uint64_t value) { return completed_[value % completed_.size()]; }
+
   std::mutex mutex_;
-  std::condition_variable completed_;
+  std::array<std::condition_variable, 16> completed_;  // several, so that few waiters wake for another's value
   std::uint64_t last_ = 0;
   std::map<std::uint64_t, std::optional<Result<FenceResult>>> results_;  // nullopt: pending
 };

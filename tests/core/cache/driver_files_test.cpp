@@ -303,7 +303,7 @@ namespace {
 // A program that is stored with a driver file, and a process that uses a private folder for the driver's cache.
 struct StoredWithFiles : PointedAt, test::Workplace {
   test::SyntheticDevice device;
-  const std::unique_ptr<DriverScratch> kept = DriverScratch::of_process();  // the folder outlives each cache
+  const std::shared_ptr<DriverScratch> kept = DriverScratch::of_process();  // the folder outlives each cache
 
   StoredWithFiles() {
     REQUIRE(kept != nullptr);
