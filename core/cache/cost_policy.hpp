@@ -37,15 +37,8 @@ class GhostTable {
   void reserve(std::size_t keys) {
     if (keys <= capacity_) return;
     // Twice as many places as keys: of eight places four are taken on average, so that full buckets are rare.
-    std::vector<Bucket> larger(std::bit_ceil(2 * keys / ways + 1));
-    for (const Bucket& bucket : buckets_) {
-      for (const Ghost& ghost : bucket) {
-        if (!known(ghost)) continue;
-        Ghost& oldest = oldest_in(bucket_in(larger, ghost.hash));
-        if (oldest.noted < ghost.noted) oldest = ghost;
-      }
-    }
-    buckets_.swap(larger);
+    const std::size_t size = std::bit_ceil(2 * keys / ways + 1);
+    if (size > buckets_.size()) grow(size);
     capacity_ = keys;
   }
 
@@ -100,6 +93,18 @@ class GhostTable {
                              [](const Ghost& a, const Ghost& b) { return a.noted < b.noted; });
   }
   bool known(const Ghost& ghost) const noexcept { return ghost.noted != 0 && notes_ - ghost.noted < capacity_; }
+
+  void grow(std::size_t size) {
+    std::vector<Bucket> larger(size);
+    for (const Bucket& bucket : buckets_) {
+      for (const Ghost& ghost : bucket) {
+        if (!known(ghost)) continue;
+        Ghost& oldest = oldest_in(bucket_in(larger, ghost.hash));
+        if (oldest.noted < ghost.noted) oldest = ghost;
+      }
+    }
+    buckets_.swap(larger);
+  }
 
   std::vector<Bucket> buckets_;  // a power of two of them, or none
   std::size_t capacity_ = 0;

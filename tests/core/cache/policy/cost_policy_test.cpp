@@ -138,6 +138,26 @@ TEST_CASE("cache::policy::ghost_table: it forgets few early, and growing forgets
   CHECK_FALSE(ghosts.take(4999));
 }
 
+namespace {
+
+struct Counted {
+  static inline std::size_t made = 0;
+  Counted() { ++made; }
+};
+
+}  // namespace
+
+TEST_CASE(
+    "cache::policy::ghost_table: growing by a few keys at a time makes few places more than are there in the end") {
+  Counted::made = 0;
+  GhostTable<Counted> ghosts;
+  constexpr std::size_t most = 16'000;
+  for (std::size_t keys = 8; keys <= most; keys += 8) ghosts.reserve(keys);
+  CHECK(ghosts.capacity() == most);
+  // Places in the end: at most 4 a key; each growth before took half of the next.
+  CHECK(Counted::made <= 8 * most);
+}
+
 constexpr double half_life = 1000;
 
 // A program used every `interval`, so long that its intervals are what counts.
