@@ -4,6 +4,7 @@
 
 #include <kiln/config_reader.hpp>
 #include <kiln/plugin_loader.hpp>
+#include <kiln/process_limits.hpp>
 #include <kiln/runtime.hpp>
 #include <kiln/traced_work.hpp>
 
@@ -29,6 +30,13 @@ void load_unwinder() {
 
 Runtime::Runtime(std::unique_ptr<RuntimeState> state) : state_(std::move(state)) {}
 Runtime::~Runtime() = default;
+
+// The selector writes its file while the devices close. Both take milliseconds.
+RuntimeParts::~RuntimeParts() {
+  if (selector == nullptr) return;
+  auto ends = start_thread([held = std::move(selector)]() mutable { held.reset(); });
+  if (ends) selector_end.thread = std::move(*ends);
+}
 
 RuntimeState::RuntimeState(std::unique_ptr<RuntimeParts> made)
     : parts(std::move(made)),

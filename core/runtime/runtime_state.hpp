@@ -19,6 +19,7 @@
 #include <kiln/runtime.hpp>
 
 #include <memory>
+#include <thread>
 #include <vector>
 
 namespace kiln {
@@ -27,10 +28,20 @@ namespace kiln {
 struct RuntimeParts {
   RuntimeParts(const Config& chosen, const Registry& registry, Log to, TraceSink* sink)
       : config(chosen), log(to), trace(sink), devices(config, registry, log, counters) {}
+  ~RuntimeParts();
+
+  // A thread that is joined when everything below is destroyed.
+  struct Last {
+    std::thread thread;
+    ~Last() {
+      if (thread.joinable()) thread.join();
+    }
+  };
 
   const Config config;
   const Log log;
   TraceSink* const trace;  // null: no trace
+  Last selector_end;
   // The driver writes here while a device is open. null: no driver cache, or not in such a folder.
   const std::shared_ptr<DriverScratch> driver_folder = DriverScratch::of_process();
   WorkCounters counters;
