@@ -1,13 +1,9 @@
 #include "base/os/memory_pressure.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <kiln/buffer.hpp>
+#include "base/os/control_group.hpp"
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,22 +14,6 @@ namespace {
 
 // A group without a limit says so in version 1 with a number close to 2^63.
 constexpr std::uint64_t least_no_limit = 1ull << 60;
-constexpr int most_levels = 64;
-
-// The files are small, and no larger part of them is needed; empty where there is none.
-std::string text_in(const std::filesystem::path& path) {
-  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  std::array<char, 16384> text;
-  const ssize_t got = file ? read(file.get(), text.data(), text.size()) : -1;
-  return got > 0 ? std::string(text.data(), static_cast<std::size_t>(got)) : std::string();
-}
-
-template <class Number>
-std::optional<Number> number_in(std::string_view text) {
-  Number number{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end != text.data() ? std::optional(number) : std::nullopt;
-}
 
 // What follows the word, where the word begins a line or stands after a blank.
 template <class Number>
@@ -51,7 +31,7 @@ std::optional<double> stalled_percent_in(const std::string& text) {
 }
 
 std::optional<std::uint64_t> bytes_in(const std::filesystem::path& path) {
-  return number_in<std::uint64_t>(text_in(path));
+  return number_in<std::uint64_t>(text_of_kernel_file(path));
 }
 
 struct Version {
@@ -73,7 +53,7 @@ std::optional<GroupUse> use_of(const std::filesystem::path& group, const Version
   }
   const auto used = bytes_in(group / version.used);
   if (!limit || *limit == 0 || *limit >= least_no_limit || !used) return std::nullopt;
-  const std::string statistics = text_in(group / "memory.stat");
+  const std::string statistics = text_of_kernel_file(group / "memory.stat");
   std::uint64_t kept = *used;
   for (const std::string_view word : version.of_files) {
     kept -= std::min(kept, number_after<std::uint64_t>(statistics, word).value_or(0));
@@ -86,47 +66,28 @@ bool fuller(const GroupUse& a, const GroupUse& b) {
          static_cast<double>(b.used) / static_cast<double>(b.limit);
 }
 
-// The process's group of each version, as "N:controllers:/path" has it; nullopt: it is in none.
-std::optional<std::string> path_in(const std::string& membership, std::string_view controller) {
-  for (std::size_t begin = 0; begin < membership.size();) {
-    const std::size_t end = std::min(membership.find('\n', begin), membership.size());
-    const std::string_view line = std::string_view(membership).substr(begin, end - begin);
-    begin = end + 1;
-    const std::size_t first = line.find(':');
-    const std::size_t second = first == std::string_view::npos ? first : line.find(':', first + 1);
-    if (second == std::string_view::npos) continue;
-    if (line.substr(first + 1, second - first - 1) == controller) return std::string(line.substr(second + 1));
-  }
-  return std::nullopt;
-}
-
-// The group itself and those above it, within what is mounted: a container may see its own group at the root of the
-// mount and its path as the host has it.
 void look_through(const std::filesystem::path& mount, const std::string& path, const Version& version,
                   std::optional<GroupUse>& fullest) {
-  std::filesystem::path inner = std::filesystem::path(path).relative_path().lexically_normal();
-  if (inner.string().starts_with("..")) return;
-  for (int level = 0; level < most_levels; ++level) {
-    const auto use = use_of(mount / inner, version);
+  for_each_group(mount, path, [&](const std::filesystem::path& group) {
+    const auto use = use_of(group, version);
     if (use && (!fullest || fuller(*use, *fullest))) fullest = use;
-    if (inner.empty() || inner == ".") return;
-    inner = inner.parent_path();
-  }
+  });
 }
 
 }  // namespace
 
 MemoryReading read_memory(const MemorySources& sources) {
   MemoryReading reading;
-  reading.stalled_percent = stalled_percent_in(text_in(sources.stalls));
-  const std::string membership = text_in(sources.membership);
-  if (const auto path = path_in(membership, "")) {
-    const std::string own = text_in(sources.groups / std::filesystem::path(*path).relative_path() / "memory.pressure");
+  reading.stalled_percent = stalled_percent_in(text_of_kernel_file(sources.stalls));
+  const std::string membership = text_of_kernel_file(sources.membership);
+  if (const auto path = group_path_in(membership, "")) {
+    const std::string own =
+        text_of_kernel_file(sources.groups / std::filesystem::path(*path).relative_path() / "memory.pressure");
     const auto stalled = stalled_percent_in(own);
     if (stalled) reading.stalled_percent = std::max(reading.stalled_percent.value_or(0), *stalled);
     look_through(sources.groups, *path, version_2, reading.group);
   }
-  if (const auto path = path_in(membership, "memory")) {
+  if (const auto path = group_path_in(membership, "memory")) {
     look_through(sources.groups / "memory", *path, version_1, reading.group);
   }
   return reading;

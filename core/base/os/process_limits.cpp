@@ -1,5 +1,8 @@
 #include <kiln/process_limits.hpp>
 
+#include "base/os/control_group.hpp"
+#include "base/os/thread_limits.hpp"
+
 #include <kiln/stop_scope.hpp>
 
 #include <sys/mman.h>
@@ -7,7 +10,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace kiln {
@@ -38,7 +43,42 @@ Status check_memory_left(std::uint64_t bytes) {
                      std::to_string(bytes / mib) + " MiB. Raise it (ulimit -v, ulimit -d)");
 }
 
+bool limits_leave_threads(unsigned count, const ThreadLimitSources& sources) {
+  if (memory_limit() != RLIM_INFINITY) return false;
+  constexpr std::uint64_t spare = 256;  // for what others start meanwhile
+  const std::uint64_t needed = count + spare;
+  const auto leaves = [&](std::uint64_t used, std::uint64_t most) { return used < most && most - used >= needed; };
+  // Of all users: no fewer than those of this one.
+  const std::string load = text_of_kernel_file(sources.tasks);
+  const std::size_t slash = load.find('/');
+  if (slash == std::string::npos) return false;
+  const auto tasks = number_in<std::uint64_t>(std::string_view(load).substr(slash + 1));
+  const auto most_tasks = number_in<std::uint64_t>(text_of_kernel_file(sources.most_tasks));
+  rlimit of_user{};
+  if (!tasks || !most_tasks || !leaves(*tasks, *most_tasks)) return false;
+  if (getrlimit(RLIMIT_NPROC, &of_user) != 0) return false;
+  if (of_user.rlim_cur != RLIM_INFINITY && !leaves(*tasks, of_user.rlim_cur)) return false;
+  const std::string membership = text_of_kernel_file(sources.membership);
+  const auto version_1 = group_path_in(membership, "pids");
+  const auto path = version_1 ? version_1 : group_path_in(membership, "");
+  const std::filesystem::path mount = version_1 ? sources.groups / "pids" : sources.groups;
+  std::error_code error;
+  if (!path || !std::filesystem::exists(mount / "cgroup.procs", error)) return false;  // not what is mounted there
+  bool looked = false, enough = true;
+  for_each_group(mount, *path, [&](const std::filesystem::path& group) {
+    looked = true;
+    const std::string limit = text_of_kernel_file(group / "pids.max");
+    if (limit.empty() || limit.starts_with("max")) return;  // the root has none
+    const auto most = number_in<std::uint64_t>(limit);
+    const auto used = number_in<std::uint64_t>(text_of_kernel_file(group / "pids.current"));
+    enough = enough && most && used && leaves(*used, *most);
+  });
+  return looked && enough;
+}
+
+// Threads that are started and joined take a time slice of the scheduler where the cores are busy: 4 ms.
 Status check_threads_left(unsigned count) {
+  if (limits_leave_threads(count)) return {};
   std::atomic<bool> all_started{false};
   std::vector<std::thread> threads;
   Status failure;

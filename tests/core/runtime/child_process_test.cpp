@@ -1,6 +1,8 @@
 // Children that do not read what they are sent, and limits on the threads of this process.
 #include "base/os/child_process.hpp"
+#include "base/os/thread_limits.hpp"
 #include "core/cache/in_child.hpp"
+#include "core/cache/workplace.hpp"
 
 #include <kiln/process_limits.hpp>
 #include <kiln/stop_scope.hpp>
@@ -11,6 +13,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 using namespace kiln;
@@ -42,6 +46,53 @@ TEST_CASE("child process: one that has ended is told from one that does not read
   while (!child.ended() && !deadline.passed()) {
   }
   CHECK(child.send(more_than_a_pipe_holds, Deadline::never()).code == StatusCode::unavailable);
+}
+
+TEST_CASE("thread limits: enough only where every limit is known and leaves the threads and 256 more") {
+  const CacheTestFolder folder;
+  const ThreadLimitSources sources{folder.path() / "loadavg", folder.path() / "threads-max",
+                                   folder.path() / "membership", folder.path() / "groups"};
+  const auto write = [&](const char* file, const char* text) {
+    std::filesystem::create_directories((folder.path() / file).parent_path());
+    std::ofstream(folder.path() / file) << text;
+  };
+  rlimit before{};
+  REQUIRE(getrlimit(RLIMIT_NPROC, &before) == 0);
+  const bool limited = before.rlim_cur != RLIM_INFINITY && before.rlim_cur < 1000;
+  CHECK_FALSE(limits_leave_threads(8, sources));  // nothing is known
+  write("loadavg", "0.10 0.20 0.30 2/100 4321\n");
+  write("threads-max", "10000\n");
+  write("membership", "0::/user/job\n");
+  CHECK_FALSE(limits_leave_threads(8, sources));  // no groups are mounted
+  write("groups/cgroup.procs", "");
+  CHECK(limits_leave_threads(8, sources) == !limited);
+  write("groups/user/job/pids.max", "max\n");
+  write("groups/user/pids.max", "400\n");
+  CHECK_FALSE(limits_leave_threads(8, sources));  // used by nobody knows how many
+  write("groups/user/pids.current", "137\n");
+  CHECK_FALSE(limits_leave_threads(8, sources));  // 263 are left
+  write("groups/user/pids.current", "136\n");
+  CHECK(limits_leave_threads(8, sources) == !limited);
+  CHECK_FALSE(limits_leave_threads(9, sources));
+  for (const char* membership : {"", "0::/../job\n", "5:memory:/\n", "5:memory,pids:/user\n"}) {
+    CAPTURE(membership);
+    write("membership", membership);
+    CHECK_FALSE(limits_leave_threads(8, sources));
+  }
+  write("groups/pids/cgroup.procs", "");  // version 1
+  CHECK(limits_leave_threads(8, sources) == !limited);
+  write("groups/pids/user/pids.max", "300\n");
+  write("groups/pids/user/pids.current", "40\n");
+  CHECK_FALSE(limits_leave_threads(8, sources));
+  write("membership", "0::/\n");
+  CHECK(limits_leave_threads(8, sources) == !limited);
+  write("loadavg", "0.10 0.20 0.30 2/9737 4321\n");
+  CHECK_FALSE(limits_leave_threads(8, sources));
+  for (const char* load : {"", "0.10 0.20 0.30", "0.10 0.20 0.30 2/", "0.10 0.20 0.30 2/x 1"}) {
+    CAPTURE(load);
+    write("loadavg", load);
+    CHECK_FALSE(limits_leave_threads(8, sources));
+  }
 }
 
 TEST_CASE("process limits: fewer threads than a library needs are an error that says how many there are") {
