@@ -163,6 +163,7 @@ constexpr std::chrono::milliseconds patience{100};
 constexpr std::size_t digits = 20;  // of the largest number there is
 constexpr std::size_t numbers = 3;
 constexpr std::size_t digits_bytes = numbers * (digits + 1);
+constexpr std::size_t most_digits_bytes = digits_bytes + 1;  // a longer file is of a version that wrote more numbers
 
 std::optional<std::uint64_t> number_in(std::string_view text) {
   std::uint64_t number = 0;
@@ -185,20 +186,30 @@ std::optional<DiskUseFile> DiskUseFile::take(int root) {
   return DiskUseFile(std::move(*lock));
 }
 
-std::optional<DiskUse> DiskUseFile::read() const {
-  std::array<char, digits_bytes + 1> text;  // a longer one is of a version that wrote more numbers
-  ssize_t got = -1;
-  do got = pread(lock_.file(), text.data(), text.size(), 0);
-  while (got < 0 && errno == EINTR);
-  if (got != static_cast<ssize_t>(digits_bytes)) return std::nullopt;
-  const auto number = [&](std::size_t place) { return number_in({text.data() + place * (digits + 1), digits}); };
+std::optional<DiskUse> DiskUseFile::use_of(std::string_view text) {
+  if (text.size() != digits_bytes) return std::nullopt;
+  const auto number = [&](std::size_t place) { return number_in(text.substr(place * (digits + 1), digits)); };
   const auto programs = number(0), published = number(1), walked = number(2);
   if (!programs || !published || !walked || *walked > *published) return std::nullopt;
   return DiskUse{*programs, *published, *walked};
 }
 
+std::optional<DiskUse> DiskUseFile::peek(int root) {
+  const FileContents found = read_file(root, disk_use_name, most_digits_bytes);
+  if (found.state != FileState::read) return std::nullopt;
+  return use_of({reinterpret_cast<const char*>(found.bytes.data()), found.bytes.size()});
+}
+
+std::optional<DiskUse> DiskUseFile::read() const {
+  std::array<char, most_digits_bytes> text;
+  ssize_t got = -1;
+  do got = pread(lock_.file(), text.data(), text.size(), 0);
+  while (got < 0 && errno == EINTR);
+  return got < 0 ? std::nullopt : use_of({text.data(), static_cast<std::size_t>(got)});
+}
+
 void DiskUseFile::write(const DiskUse& use) const noexcept {
-  std::array<char, digits_bytes + 1> text;
+  std::array<char, most_digits_bytes> text;
   const auto number = [](std::uint64_t value) { return static_cast<unsigned long long>(value); };
   std::snprintf(text.data(), text.size(), "%020llu %020llu %020llu\n", number(use.programs), number(use.published),
                 number(use.walked));
@@ -287,6 +298,7 @@ void DiskBound::removed(std::uint64_t bytes) {
 
 std::uint64_t DiskBound::bytes() {
   const std::lock_guard lock(mutex_);
+  if (!use_ && figure_ == Figure::shared) use_ = DiskUseFile::peek(root_);
   if (!use_) {
     use_ = DiskUse{survey(root_, Sweep::no).bytes};
     surveyed_ = true;

@@ -88,6 +88,8 @@ class DiskUseFile {
  public:
   // nullopt: the lock timed out, or the filesystem has no usable locks.
   static std::optional<DiskUseFile> take(int root);
+  // Reads the value without the lock, and makes no file. nullopt: there is none.
+  static std::optional<DiskUse> peek(int root);
 
   // nullopt: no process has written a value yet.
   std::optional<DiskUse> read() const;
@@ -95,6 +97,7 @@ class DiskUseFile {
   void write(const DiskUse& use) const noexcept;
 
  private:
+  static std::optional<DiskUse> use_of(std::string_view text);
   explicit DiskUseFile(BriefLock lock) noexcept : lock_(std::move(lock)) {}
 
   BriefLock lock_;
@@ -125,6 +128,8 @@ class DiskBound {
   // Call after publishing `bytes` bytes. Returns the number of entries evicted.
   std::size_t published(std::uint64_t bytes);
   void removed(std::uint64_t bytes);
+  // Where this process has neither published nor surveyed: what the processes that share the folder counted last, or a
+  // survey if there is no such value.
   std::uint64_t bytes();
 
  private:

@@ -46,6 +46,11 @@ Status replace_file(const std::filesystem::path& file, const std::string& text) 
   return {};
 }
 
+std::optional<FileIdentity> identity_of(const std::filesystem::path& file) {
+  struct stat at {};
+  return ::lstat(file.c_str(), &at) == 0 ? std::optional(FileIdentity::of(at)) : std::nullopt;
+}
+
 std::string_view next_line(std::string_view& rest) {
   const std::size_t end = std::min(rest.find('\n'), rest.size());
   const std::string_view line = rest.substr(0, end);
@@ -126,6 +131,7 @@ void ModelStore::tell(const StoredModel& stored) const {
 
 std::map<ArmKey, Arm> ModelStore::load() {
   if (file_.empty()) return {};
+  const auto identity = identity_of(file_);  // before: if it is replaced meanwhile, it is read again
   auto stored = read_model(file_);
   if (!stored) {
     log_.write(LogLevel::warning, "selector", stored.error().message + ": ignored");
@@ -133,7 +139,19 @@ std::map<ArmKey, Arm> ModelStore::load() {
   }
   tell(*stored);
   base_ = stored->arms;
+  if (identity) read_ = Known{*identity, stored->unfit};
   return std::move(stored->arms);
+}
+
+StoredModel ModelStore::stored() const {
+  StoredModel found;
+  if (read_ && identity_of(file_) == read_->identity) {
+    found.arms = base_;
+    found.unfit = read_->unfit;
+  } else if (auto read = read_model(file_)) {
+    found = std::move(*read);  // what cannot be read is replaced
+  }
+  return found;
 }
 
 std::optional<std::map<ArmKey, Arm>> ModelStore::merge(const std::map<ArmKey, Arm>& mine, const UnfitCounts& unfit) {
@@ -148,16 +166,18 @@ std::optional<std::map<ArmKey, Arm>> ModelStore::merge(const std::map<ArmKey, Ar
     }
     return std::nullopt;
   }
-  StoredModel stored;
-  if (auto read = read_model(file_)) stored = std::move(*read);  // what cannot be read is replaced
-  std::map<ArmKey, Arm> all = merged(stored.arms, base_, mine);
-  for (const auto& [reason, count] : unfit_) stored.unfit[reason] += count;
-  if (Status status = write_model(file_, all, stored.unfit); !status.ok()) {
+  StoredModel found = stored();
+  std::map<ArmKey, Arm> all = merged(found.arms, base_, mine);
+  for (const auto& [reason, count] : unfit_) found.unfit[reason] += count;
+  if (Status status = write_model(file_, all, found.unfit); !status.ok()) {
     give_up(status);
     return std::nullopt;
   }
   unfit_.clear();
   base_ = mine;
+  read_.reset();
+  written_.reset();
+  if (const auto identity = identity_of(file_)) written_ = Known{*identity, std::move(found.unfit)};
   return all;
 }
 

@@ -7,6 +7,7 @@
 // Thread-safety: none; one thread at a time. Ownership: owns nothing but its path and the base of the next merge.
 #pragma once
 
+#include "base/os/atomic_file.hpp"
 #include "selector/model_record.hpp"
 #include "selector/performance_model.hpp"
 
@@ -17,6 +18,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace kiln::selector {
@@ -51,9 +53,20 @@ class ModelStore {
   // was written, and the next merge will bring it. `unfit`: counted since the last merge.
   std::optional<std::map<ArmKey, Arm>> merge(const std::map<ArmKey, Arm>& mine, const UnfitCounts& unfit);
   // The caller holds the answer of the last merge from now on.
-  void adopted(const std::map<ArmKey, Arm>& all) { base_ = all; }
+  void adopted(const std::map<ArmKey, Arm>& all) {
+    base_ = all;
+    read_ = std::exchange(written_, std::nullopt);
+  }
 
  private:
+  // What the file of this identity holds, beside base_.
+  struct Known {
+    FileIdentity identity;
+    UnfitCounts unfit;
+  };
+
+  // What the file holds now; read only if it is not base_.
+  StoredModel stored() const;
   void give_up(const Status& status);
   void tell(const StoredModel& stored) const;
 
@@ -61,7 +74,9 @@ class ModelStore {
   Log log_;
   bool read_only_;
   std::map<ArmKey, Arm> base_;
-  UnfitCounts unfit_;  // not written yet
+  std::optional<Known> read_;     // the file that base_ was read from
+  std::optional<Known> written_;  // the file of the last merge
+  UnfitCounts unfit_;             // not written yet
 };
 
 // Merging models: what this process learned since it last looked, into what the file holds by now.

@@ -182,6 +182,25 @@ TEST_CASE("cache::disk_use: the figure that processes share is what there is, an
   CHECK(one->stats().bytes_on_disk == bytes_below(place));
 }
 
+TEST_CASE("cache::disk_use: who has not surveyed says what the processes counted, or surveys if there is no count") {
+  Bounded place;
+  for (int i = 0; i < 3; ++i) REQUIRE(acquire(*place.open(), program_text(i), place.device));
+  const auto told = [&] {
+    const auto cache = place.open();
+    CHECK(acquire(*cache, program_text(0), place.device)->tier == Tier::disk);
+    return cache->stats().bytes_on_disk;
+  };
+  CHECK(told() == bytes_below(place));
+  const std::string counted = "00000000000000012345 00000000000000012345 00000000000000000000\n";
+  overwrite(place.config.directory / disk_use_name, std::as_bytes(std::span(counted)));
+  CHECK(told() == 12345);
+  overwrite(place.config.directory / disk_use_name, std::as_bytes(std::span("12 monkeys")));
+  CHECK(told() == bytes_below(place));
+  std::filesystem::remove(place.config.directory / disk_use_name);
+  CHECK(told() == bytes_below(place));
+  CHECK_FALSE(std::filesystem::exists(place.config.directory / disk_use_name));  // nothing is written to tell
+}
+
 TEST_CASE("cache::disk_use: the file of a version that wrote a fourth number costs a walk, and is cut") {
   Bounded place;
   const auto cache = place.open();
