@@ -386,7 +386,7 @@ KILN_API KILN_MUST_USE kiln_status* kiln_job_uniform(kiln_job* job, const char* 
 KILN_API KILN_MUST_USE kiln_status* kiln_job_grid(kiln_job* job, uint32_t x, uint32_t y, uint32_t z); /* workgroups */
 /* The same with integers, constants, parameters, + - * / % and parentheses: "ROWS / TILE". */
 KILN_API KILN_MUST_USE kiln_status* kiln_job_grid_text(kiln_job* job, const char* x, const char* y, const char* z);
-KILN_API KILN_MUST_USE kiln_status* kiln_job_workgroup(kiln_job* job, uint32_t x, uint32_t y, uint32_t z); /* OpenCL C */
+KILN_API KILN_MUST_USE kiln_status* kiln_job_workgroup(kiln_job* job, uint32_t x, uint32_t y, uint32_t z); /* lanes */
 /* A #define that kiln_job_tune() chooses; the first text is the default. */
 KILN_API KILN_MUST_USE kiln_status* kiln_job_parameter(kiln_job* job, const char* name, const char* const* texts,
                                                        size_t count);

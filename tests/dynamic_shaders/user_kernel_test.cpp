@@ -102,7 +102,26 @@ TEST_CASE("dynamic_shaders: a user's kernel must declare its local size") {
   UserKernelSpec spec = saxpy_spec();
   spec.text = "#version 430\nvoid main() {}\n";
   CHECK(refusal_of(spec).code == StatusCode::invalid_argument);
-  CHECK_THAT(refusal_of(spec).message, Catch::Contains("local_size_x"));
+  CHECK_THAT(refusal_of(spec).message, Catch::Contains("local_size_x") && Catch::Contains("workgroup = "));
+}
+
+TEST_CASE("dynamic_shaders: a text without a local size gets that of the job, in front of its first declaration") {
+  UserKernelSpec spec = saxpy_spec();
+  spec.workgroup = {8, 4, 1};
+  const std::string declared = "layout(local_size_x = 8, local_size_y = 4, local_size_z = 1) in; ";
+  const auto check = [&](const std::string& before, const std::string& after, const std::string& inserted) {
+    spec.text = before + after;
+    const auto plan = Generator().generate(spec, sample_device(), Dialect::glsl);
+    REQUIRE(plan.has_value());
+    CHECK(plan->passes[0].source.text == before + inserted + after);
+  };
+  check("#version 430\n", "void main() {}\n", declared);
+  check("#version 430\n#extension GL_ARB_gpu_shader_int64 : enable // on\n#define TWO \\\n  2\n/* local_size_x\n*/ ",
+        "shared uint s[gl_WorkGroupSize.x];\nvoid main() {}\n", declared);
+  check("#version 430\n#ifdef A\nint a;\n# if B\nint b;\n# endif\n#else\nint c;\n#endif\n// main\n", "void main() {}",
+        declared);
+  check("#version 430\n#if A\nvoid main() {}\n#endif\n", "", declared);
+  check("#version 430\n", "layout(local_size_x = 2) in; void main() {}\n", "");
 }
 
 TEST_CASE("dynamic_shaders: values of uniforms and images are bindings outside the program's key") {

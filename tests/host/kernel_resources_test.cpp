@@ -318,3 +318,31 @@ void main() { uint i = gl_LocalInvocationID.x; o[i] = s[i].b + s[i].a.x; }
   INFO(finished.err << finished.out);
   CHECK(finished.status == 0);
 }
+
+TEST_CASE("kernel resources: a job's workgroup is the local size of a text that declares none") {
+  const ResourceJobs jobs;
+  jobs.shader("sized.comp", R"(#version 450
+#extension GL_ARB_gpu_shader_int64 : enable
+layout(std430, binding = 0) buffer Y { uint y[]; };
+shared uint row[gl_WorkGroupSize.x];
+void main() {
+  row[gl_LocalInvocationID.x] = gl_LocalInvocationID.x;
+  barrier();
+  y[gl_GlobalInvocationID.x] = 100u * gl_WorkGroupSize.x + row[gl_WorkGroupSize.x - 1u - gl_LocalInvocationID.x];
+}
+)");
+  for (const std::string device : {"opengl:0", "vulkan:0"}) {
+    const auto config = jobs.folder.write(
+        "jobs.toml",
+        "[plugins]\nload = [\"opengl\", \"vulkan\", \"dynamic_shaders\"]\n[[job]]\nname = \"sized\"\nop = \"kernel\"\n"
+        "source = \"sized.comp\"\ngrid = [2]\nworkgroup = [4]\n"
+        "bindings = [{ output = \"y.npy\", shape = [8], dtype = \"uint32\" }]\n");
+    const Finished finished =
+        run_kiln({"run", config, "--json", "--device", device, "--cache-dir", jobs.folder / "cache"});
+    INFO(device << ": " << finished.err << finished.out);
+    REQUIRE(finished.status == 0);
+    const auto y = jobs.tensor("y.npy");
+    CHECK(std::vector<std::uint32_t>(y->as<std::uint32_t>().begin(), y->as<std::uint32_t>().end()) ==
+          std::vector<std::uint32_t>{403, 402, 401, 400, 403, 402, 401, 400});
+  }
+}

@@ -21,10 +21,14 @@ using Uniform = UserKernelSpec::Uniform;
 // A kernel of one workgroup that writes `y`, one float for each lane, from `expression`.
 class Kernel {
  public:
+  // declarations: behind #version and the local size, or with both.
   Kernel(std::string declarations, std::string expression) {
     spec_.dialect = Dialect::glsl;
     spec_.path = "mine.comp";
-    spec_.text = "#version 450\nlayout(local_size_x = 64) in;\n" + std::move(declarations) +
+    if (!declarations.starts_with("#version")) {
+      declarations.insert(0, "#version 450\nlayout(local_size_x = 64) in;\n");
+    }
+    spec_.text = std::move(declarations) +
                  "layout(std430, binding = 9) writeonly buffer Out { float y[]; };\n"
                  "void main() { uint i = gl_LocalInvocationID.x; y[i] = float(" +
                  std::move(expression) + "); }\n";
@@ -240,6 +244,18 @@ TEST_CASE("vulkan: GLSL that Vulkan does not allow is refused before the driver 
   refuse(Kernel("uniform sampler2D s[2][2];\n", "texelFetch(s[1][0], ivec2(0), 0).r"), "array of arrays of resources");
   refuse(Kernel("uniform sampler2D s;\n", "textureQueryLod(s, vec2(0.5)).x"),
          "translates the text to SPIR-V that is not valid (SPIR-V validation: ");
+}
+
+TEST_CASE("vulkan: the size of the workgroup is declared before it is used", "[vulkan][interface]") {
+  if (!Vulkan::instance().usable()) return;
+  // The builder's text declares 64 lanes in front.
+  check(Kernel("#define SIZE gl_WorkGroupSize.x\n", "SIZE"), {64, 64});
+  refuse(Kernel("#version 450\nuint size() { return gl_WorkGroupSize.x; }\nlayout(local_size_x = 64) in;\n", "size()"),
+         "mine.comp: gl_WorkGroupSize is used before the local size is declared");
+  check(Kernel("#version 450\n// gl_WorkGroupSize\n#define SIZE gl_WorkGroupSize.x\nlayout(local_size_x = 64) in;\n"
+               "uint size() { return SIZE; }\n",
+               "size()"),
+        {64, 64});
 }
 
 TEST_CASE("vulkan: samplers and images have the job's texels", "[vulkan][interface][image]") {

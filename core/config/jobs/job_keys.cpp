@@ -305,7 +305,7 @@ constexpr JobKeyEntry entries[] = {
      "A table of GLSL uniform blocks, each a table of its members as in `uniforms`. Not part of the program.", nullptr,
      read_blocks},
     {"workgroup", kernel, 0, own, "",
-     "OpenCL C: workgroup size, one to three numbers, for a kernel that does not declare it.", nullptr, read_workgroup},
+     "Workgroup size, one to three numbers, for a kernel that does not declare it.", nullptr, read_workgroup},
     {"tune", kernel, 0, own, "",
      "A table of names and arrays of values. Each name becomes a #define, for which `kiln tune` finds the best value. "
      "Before tuning the first value is used.",

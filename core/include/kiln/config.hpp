@@ -210,7 +210,7 @@ struct JobConfig {
   std::vector<std::string> include;           // folders, relative to `base`
   std::vector<KernelBindingConfig> bindings;  // those of `bindings` first, then `images` and `samplers`
   std::vector<UniformConfig> uniforms;
-  std::array<std::uint32_t, 3> workgroup{0, 0, 0};  // OpenCL C without the attribute; zeros: declared in the text
+  std::array<std::uint32_t, 3> workgroup{0, 0, 0};  // lanes; zeros: declared in the text
   std::array<std::uint32_t, 3> grid{1, 1, 1};
   std::array<std::string, 3> grid_expressions;  // as in UserKernelSpec
   std::vector<UserKernelSpec::Parameter> tune;

@@ -110,13 +110,56 @@ void lower_version(KernelSource& source, const DeviceInfo& device, KernelPlan& p
   plan.notes.push_back(device.id + ": takes GLSL 4.50; the source says #version 460 and was compiled as 450");
 }
 
+bool declares_local_size(std::string_view glsl) {
+  return without_comments(std::string(glsl)).find("local_size_") != std::string::npos;
+}
+
+// Where the first declaration stands: behind comments and directives, and outside #if. There #extension is behind, and
+// gl_WorkGroupSize not yet used.
+std::size_t first_declaration(std::string_view text) {
+  const auto end_of_line = [text](std::size_t at) {
+    at = text.find('\n', at);
+    while (at != std::string_view::npos && text.substr(0, at).ends_with('\\')) at = text.find('\n', at + 1);
+    return std::min(at, text.size());
+  };
+  int depth = 0;
+  for (std::size_t at = 0; (at = text.find_first_not_of(" \t\v\f\r\n", at)) < text.size();) {
+    const std::string_view rest = text.substr(at);
+    if (rest.starts_with("/*")) {
+      const std::size_t end = text.find("*/", at + 2);
+      at = end == std::string_view::npos ? text.size() : end + 2;
+      continue;
+    }
+    if (rest[0] == '#') {
+      const std::size_t word = rest.find_first_not_of(" \t", 1);
+      const std::string_view directive = rest.substr(std::min(word, rest.size()));
+      depth += directive.starts_with("if") ? 1 : directive.starts_with("endif") ? -1 : 0;
+    } else if (depth == 0 && !rest.starts_with("//")) {
+      return at;
+    }
+    at = end_of_line(at);
+  }
+  return text.size();
+}
+
+// A text without a local size gets that of the job.
+void declare_workgroup(KernelSource& source) {
+  const auto& lanes = source.workgroup;
+  if (source.dialect != Dialect::glsl || lanes[0] == 0 || declares_local_size(source.text)) return;
+  source.text.insert(first_declaration(source.text), "layout(local_size_x = " + std::to_string(lanes[0]) +
+                                                         ", local_size_y = " + std::to_string(lanes[1]) +
+                                                         ", local_size_z = " + std::to_string(lanes[2]) + ") in; ");
+}
+
 Status check_glsl(const UserKernelSpec& spec) {
   const std::string plain = without_comments(std::string(without_mark(spec.text)));
   if (!begins_with_version(plain)) {
     return invalid_argument("does not begin with a #version line, expected \"#version 430\" or later");
   }
-  if (plain.find("local_size_") == std::string::npos) {
-    return invalid_argument("declares no local size, expected \"layout(local_size_x = ...) in;\"");
+  if (spec.workgroup[0] == 0 && plain.find("local_size_") == std::string::npos) {
+    return invalid_argument(
+        "declares no local size, expected workgroup = [64, 1, 1] in the job or \"layout(local_size_x = 64) in;\" in "
+        "the text");
   }
   if (spec.entry != "main") return invalid_argument("entry '" + spec.entry + "', expected 'main'");
   return {};
@@ -194,6 +237,7 @@ Result<KernelPlan> user_kernel(const UserKernelSpec& kernel, std::string_view va
   pass.source.workgroup = spec.workgroup;
   for (const Define& constant : spec.constants) pass.source.constants.push_back({constant.name, text_of(constant)});
   lower_version(pass.source, device, plan);
+  declare_workgroup(pass.source);
   replace_barrier(pass.source, device);
   pass.source.files = {spec.path};
   std::ranges::copy(spec.includes, std::back_inserter(pass.source.files));

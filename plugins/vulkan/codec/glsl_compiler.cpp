@@ -70,6 +70,33 @@ TBuiltInResource limits() {
   return limits;
 }
 
+constexpr auto rules = static_cast<EShMessages>(EShMsgSpvRules | EShMsgVulkanRules);
+
+void set_input(glslang::TShader& shader, const char* const& text, const int& length, const std::string& preamble) {
+  shader.setStringsWithLengths(&text, &length, 1);
+  shader.setPreamble(preamble.c_str());
+  shader.setEnvInput(glslang::EShSourceGlsl, EShLangCompute, glslang::EShClientVulkan, 100);
+}
+
+// glslang takes gl_WorkGroupSize for 1x1x1 up to the declaration of the local size; GLSL has such a use as an error.
+bool uses_size_before_declaration(std::string_view text, const std::string& preamble) {
+  constexpr std::string_view use = "gl_WorkGroupSize", declaration = "local_size_";
+  const auto is_before = [](std::size_t used, std::size_t declared) {
+    return used != std::string_view::npos && declared != std::string_view::npos && used < declared;
+  };
+  // Comments and macros may have them in another order than the program.
+  if (!is_before(preamble.find(use) == std::string::npos ? text.find(use) : 0, text.rfind(declaration))) return false;
+  glslang::TShader shader(EShLangCompute);
+  const char* const begin = text.data();
+  const int length = static_cast<int>(text.size());
+  set_input(shader, begin, length, preamble);
+  const TBuiltInResource resources = limits();
+  std::string plain;
+  glslang::TShader::ForbidIncluder no_files;
+  if (!shader.preprocess(&resources, default_version, ECoreProfile, false, true, rules, &plain, no_files)) return false;
+  return is_before(plain.find(use), plain.rfind(declaration));
+}
+
 }  // namespace
 
 Result<std::vector<std::uint32_t>> compile_glsl(const KernelSource& source) {
@@ -93,9 +120,7 @@ Result<std::vector<std::uint32_t>> compile_glsl(const KernelSource& source) {
   glslang::TShader shader(EShLangCompute);
   const char* const begin = text.data();
   const int length = static_cast<int>(text.size());
-  shader.setStringsWithLengths(&begin, &length, 1);
-  shader.setPreamble(preamble->c_str());
-  shader.setEnvInput(glslang::EShSourceGlsl, EShLangCompute, glslang::EShClientVulkan, 100);
+  set_input(shader, begin, length, *preamble);
   shader.setEnvInputVulkanRulesRelaxed();
   shader.setEnvClient(glslang::EShClientVulkan, glslang::EShTargetVulkan_1_1);
   shader.setEnvTarget(glslang::EShTargetSpv, glslang::EShTargetSpv_1_3);
@@ -103,15 +128,19 @@ Result<std::vector<std::uint32_t>> compile_glsl(const KernelSource& source) {
   shader.setAutoMapLocations(true);
   shader.setGlobalUniformBlockName(uniform_block_name);
   shader.setAtomicCounterBlockName(counter_block_name);
-  constexpr auto rules = static_cast<EShMessages>(EShMsgSpvRules | EShMsgVulkanRules);
   const TBuiltInResource resources = limits();
   if (!shader.parse(&resources, default_version, ECoreProfile, false, true, rules)) {
     return invalid_argument("GLSL compiler: " + with_file_names(shader.getInfoLog(), source.files));
   }
+  const std::string file = source.files.empty() ? "" : source.files[0] + ": ";
+  if (uses_size_before_declaration(text, *preamble)) {
+    return invalid_argument(file +
+                            "gl_WorkGroupSize is used before the local size is declared. Move \"layout(local_size_x"
+                            " = …) in;\" in front of the first use");
+  }
   glslang::TProgram program;
   program.addShader(&shader);
   if (!program.link(rules)) {
-    const std::string file = source.files.empty() ? "" : source.files[0] + ": ";
     return invalid_argument(file + "GLSL linker: " + with_file_names(program.getInfoLog(), source.files));
   }
   std::vector<unsigned> words;
