@@ -71,12 +71,14 @@ Result<OpenClText> assemble(const KernelSource& source, std::string_view name) {
                        "included files are part of the program's key");
   }
   std::string own;
+  // A text that defines a constant again would not have the job's value.
+  if (!source.constants.empty()) own = "#pragma clang diagnostic error \"-Wfinal-macro\"\n";
   for (const Define& define : source.constants) {
     if (!is_define_name(define.name)) return invalid_argument("constant '" + define.name + "': not an identifier");
     if (!is_define_text(define.text)) {
       return invalid_argument("constant '" + define.name + "': its text has a line break or a backslash");
     }
-    own += "#define " + define.name + " " + define.text + "\n";
+    own += "#define " + define.name + " " + define.text + "\n#pragma clang final(" + define.name + ")\n";
   }
   if (source.workgroup[0] != 0 && source.text.find("reqd_work_group_size") == std::string::npos) {
     const auto& lanes = source.workgroup;

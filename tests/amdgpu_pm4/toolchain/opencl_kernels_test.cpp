@@ -243,6 +243,19 @@ TEST_CASE("kernels: the same text gives the same bytes") {
   CHECK(first->object == second->object);
 }
 
+TEST_CASE("kernels: a text that defines a constant again is refused, because the job's value would have no effect") {
+  const auto clang = clang_of_this_machine();
+  if (clang == nullptr) return;
+  const auto compile = [&clang](const std::string& lines) {
+    KernelSource source = opencl(lines + "__kernel void k(__global int* y) { y[0] = N; }\n", "k");
+    source.constants = {{"N", "7"}};
+    return compile_kernel(*clang, source, "mine.cl", Target::gfx1100, soon());
+  };
+  CHECK_THAT(compile("#define N 3\n").error().text(), Contains("mine.cl:1:9: error: macro 'N'"));
+  CHECK_THAT(compile("\n#undef N\n#define N 3\n").error().text(), Contains("mine.cl:2:8: error: macro 'N'"));
+  CHECK(compile("#ifndef N\n#define N 3\n#endif\n#define M 1\n#define M 2\n").has_value());
+}
+
 TEST_CASE("kernels: errors stand with their file and line, and warnings come through") {
   const auto clang = clang_of_this_machine();
   if (clang == nullptr) return;

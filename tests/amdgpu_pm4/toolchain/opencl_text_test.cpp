@@ -20,7 +20,9 @@ TEST_CASE("text: constants stand before the kernel, whose lines keep their numbe
   CHECK_THAT(assemble(source, "x.cl").error().text(), Contains("constant 'SUM(a, b)': not an identifier"));
   source.constants[1] = {"SCALE", "(2.0f / 3.0f)"};
   CHECK_THAT(assemble(source, "dir/x.cl")->text,
-             EndsWith("# 1 \"constants\"\n#define TILE 8\n#define SCALE (2.0f / 3.0f)\n"
+             EndsWith("# 1 \"constants\"\n#pragma clang diagnostic error \"-Wfinal-macro\"\n"
+                      "#define TILE 8\n#pragma clang final(TILE)\n"
+                      "#define SCALE (2.0f / 3.0f)\n#pragma clang final(SCALE)\n"
                       "# 1 \"dir/x.cl\"\n__kernel void kiln_kernel() {}\n"));
   CHECK_THAT(assemble(source, "a\"b\n.cl")->text, Contains("# 1 \"a_b_.cl\"\n"));
   source.constants[1].text = "1\n#define TILE 9";
