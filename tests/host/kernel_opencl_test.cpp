@@ -133,3 +133,123 @@ bindings = [ { input = "x.npy" }, { output = "y.npy", shape = [640], dtype = "in
     CHECK(found[480 + 2 * i] == mine(i));
   }
 }
+
+TEST_CASE("kernel in OpenCL C: a saturated conversion makes NaN 0, of every type and mode") {
+  if (std::system("command -v clang-19 >/dev/null 2>&1") != 0) {
+    WARN("skipped: no clang-19 on this machine");
+    return;
+  }
+  const ResourceJobs jobs;
+  // With "##" in the text every conversion is replaced, without it those that the text names.
+  const std::string named = R"(
+kernel void saturate(global const float* x, global long* y) {
+  const uint i = get_global_id(0);
+  const float4 v = (float4)(x[i], 1.5f, x[i], -1.0f);
+  uint evaluated = 0;
+  y[i * 8] = convert_char_sat(x[i + 0 * evaluated++]);
+  y[i * 8 + 1] = convert_short4_sat_rte(v).z;
+  y[i * 8 + 2] = convert_int_sat_rtn((double)x[i]);
+  y[i * 8 + 3] = convert_long_sat_rtz((half)x[i]);
+  y[i * 8 + 4] = convert_uint_sat_rtp(x[i]);
+  y[i * 8 + 5] = convert_short_sat(100000);
+  y[i * 8 + 6] = convert_int_sat(1.0e300);
+  y[i * 8 + 7] = convert_char4_sat(v).y * evaluated;
+}
+)";
+  jobs.folder.write("named.cl", named);
+  std::string pasted = "#define CONVERT(TO, x) convert_##TO##_sat(x)\n" + named;
+  pasted.replace(pasted.find("convert_char_sat("), std::string("convert_char_sat(").size(), "CONVERT(char, ");
+  jobs.folder.write("pasted.cl", pasted);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  jobs.write<float>("x.npy", DType::f32, {4}, {nan, -nan, -1e30F, 12.7F});
+  for (const std::string source : {"named", "pasted"}) {
+    const auto file = jobs.folder.write(
+        "jobs.toml",
+        "[[job]]\nname = \"saturate\"\nop = \"kernel\"\nsource = \"" + source +
+            ".cl\"\ndevice = \"amdgpu:0\"\nworkgroup = [4]\ngrid = [1]\nbindings = [ { input = \"x.npy\" }, "
+            "{ output = \"y.npy\", shape = [32], dtype = \"int64\" } ]\n");
+    const Finished finished = run_kiln({"simulate", "--", std::string(KILN_BINARY_DIR) + "/bin/kiln", "run",
+                                        file.string(), "--json", "--cache-dir", (jobs.folder / "cache").string()});
+    INFO(source << ": " << finished.err << finished.out);
+    REQUIRE(finished.status == 0);
+    const auto y = jobs.tensor("y.npy");
+    const std::int64_t least = std::numeric_limits<std::int64_t>::min();
+    const std::vector<std::int64_t> expected = {0,    0,      0,           0,     0,  32767, 2147483647, 1,  //
+                                                0,    0,      0,           0,     0,  32767, 2147483647, 1,  //
+                                                -128, -32768, -2147483648, least, 0,  32767, 2147483647, 1,  //
+                                                12,   13,     12,          12,    13, 32767, 2147483647, 1};
+    CHECK(std::vector<std::int64_t>(y->as<std::int64_t>().begin(), y->as<std::int64_t>().end()) == expected);
+  }
+}
+
+TEST_CASE("kernel in OpenCL C: abs_diff is right where the difference of signed integers overflows") {
+  if (std::system("command -v clang-19 >/dev/null 2>&1") != 0) {
+    WARN("skipped: no clang-19 on this machine");
+    return;
+  }
+  const ResourceJobs jobs;
+  jobs.folder.write("differ.cl", R"(
+kernel void differ(global const long* x, global ulong* y) {
+  const long a = x[0], b = x[1];
+  y[0] = abs_diff(a, b);
+  y[1] = abs_diff(b, a);
+  y[2] = abs_diff((int)(a >> 32), (int)(b >> 32));
+  y[3] = abs_diff((short)(a >> 48), (short)(b >> 48));
+  y[4] = abs_diff((char)(a >> 56), (char)(b >> 56));
+  y[5] = abs_diff((ulong)a, (ulong)b);
+  y[6] = abs_diff((long3)(a, b, 1), (long3)(b, a, -1)).y;
+  y[7] = abs_diff((int16)(a >> 32), (int16)(b >> 32)).sf;
+}
+)");
+  const std::int64_t least = std::numeric_limits<std::int64_t>::min(), most = std::numeric_limits<std::int64_t>::max();
+  jobs.write<std::int64_t>("x.npy", DType::i64, {2}, {least, most});
+  const auto file = jobs.folder.write(
+      "jobs.toml",
+      "[[job]]\nname = \"differ\"\nop = \"kernel\"\nsource = \"differ.cl\"\ndevice = \"amdgpu:0\"\nworkgroup = [1]\n"
+      "grid = [1]\nbindings = [ { input = \"x.npy\" }, { output = \"y.npy\", shape = [8], dtype = \"uint64\" } ]\n");
+  const Finished finished = run_kiln({"simulate", "--", std::string(KILN_BINARY_DIR) + "/bin/kiln", "run",
+                                      file.string(), "--json", "--cache-dir", (jobs.folder / "cache").string()});
+  INFO(finished.err << finished.out);
+  REQUIRE(finished.status == 0);
+  const auto y = jobs.tensor("y.npy");
+  const std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
+  CHECK(std::vector<std::uint64_t>(y->as<std::uint64_t>().begin(), y->as<std::uint64_t>().end()) ==
+        std::vector<std::uint64_t>{all, all, 0xffffffff, 0xffff, 0xff, 1, all, 0xffffffff});
+}
+
+TEST_CASE("kernel in OpenCL C: signed integers become half in every rounding mode") {
+  if (std::system("command -v clang-19 >/dev/null 2>&1") != 0) {
+    WARN("skipped: no clang-19 on this machine");
+    return;
+  }
+  const ResourceJobs jobs;
+  jobs.folder.write("round.cl", R"(
+kernel void round_to_half(global const int* x, global float* y) {
+  const uint i = get_global_id(0);
+  const int3 v = (int3)(x[i]);
+  y[i * 6] = convert_half_rtz(x[i]);
+  y[i * 6 + 1] = convert_half3_rtp(v).z;
+  y[i * 6 + 2] = convert_half_rtn((long)x[i]);
+  y[i * 6 + 3] = convert_half(x[i]);
+  y[i * 6 + 4] = convert_half_rtn((short)x[i]);
+  y[i * 6 + 5] = convert_half_rtz(x[i] + 0.5f);
+}
+)");
+  jobs.write<int>("x.npy", DType::i32, {4}, {-28443, 40000, -70000, 2047});
+  const auto file = jobs.folder.write(
+      "jobs.toml",
+      "[[job]]\nname = \"round\"\nop = \"kernel\"\nsource = \"round.cl\"\ndevice = \"amdgpu:0\"\nworkgroup = [4]\n"
+      "grid = [1]\nbindings = [ { input = \"x.npy\" }, { output = \"y.npy\", shape = [24] } ]\n");
+  const Finished finished = run_kiln({"simulate", "--", std::string(KILN_BINARY_DIR) + "/bin/kiln", "run",
+                                      file.string(), "--json", "--cache-dir", (jobs.folder / "cache").string()});
+  INFO(finished.err << finished.out);
+  REQUIRE(finished.status == 0);
+  const auto y = jobs.tensor("y.npy");
+  const float infinity = std::numeric_limits<float>::infinity();
+  // As a short, 40000 is -25536 and -70000 is -4464.
+  CHECK(std::vector<float>(y->as<float>().begin(), y->as<float>().end()) ==
+        std::vector<float>{-28432, -28432, -28448,    -28448,    -28448, -28432,  //
+                           40000,  40000,  40000,     40000,     -25536, 40000,   //
+                           -65504, -65504, -infinity, -infinity, -4464,  -65504,  //
+                           2047,   2047,   2047,      2047,      2047,   2047});
+}

@@ -94,6 +94,7 @@ Result<OpenClText> assemble(const KernelSource& source, std::string_view name) {
   std::string whole = "# 1 \"prelude\" 3\n";
   whole += uses_of(own);
   whole += prelude();
+  whole += corrections_for(own);
   whole += refusals_for(own);
   whole += "# 1 \"constants\"\n";
   whole += own;

@@ -353,6 +353,35 @@ std::string uses_of(std::string_view text) {
   return defines;
 }
 
+std::string corrections_for(std::string_view text) {
+  std::set<std::string> saturating, to_half;
+  if (pastes_identifiers(text)) {
+    for (const char* const width : {"", "2", "3", "4", "8", "16"}) {
+      for (const char* const mode : {"", "_rte", "_rtz", "_rtp", "_rtn"}) {
+        for (const char* const type : {"char", "short", "int", "long"}) {
+          saturating.insert(std::string("convert_") + type + width + "_sat" + mode);
+        }
+        to_half.insert(std::string("convert_half") + width + mode);
+      }
+    }
+  } else {
+    for_each_identifier(text, [&](std::string_view name) {
+      if (name.starts_with("convert_half")) {
+        to_half.emplace(name);
+      } else if (name.starts_with("convert_") && !name.starts_with("convert_u") && name.find("_sat") != name.npos) {
+        saturating.emplace(name);
+      }
+    });
+  }
+  std::string defines;
+  const auto correct = [&defines](const std::set<std::string>& names, const std::string& function) {
+    for (const std::string& name : names) defines += "#define " + name + "(x) " + name + "(" + function + "(x))\n";
+  };
+  correct(saturating, "kiln_number_");
+  correct(to_half, "kiln_in_half_");
+  return defines;
+}
+
 bool calls_library(std::string_view text) {
   if (pastes_identifiers(text)) return true;
   bool calls = false;

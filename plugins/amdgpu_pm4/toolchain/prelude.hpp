@@ -18,6 +18,10 @@ std::string_view prelude() noexcept;
 // ("convert_float" and "convert" for convert_float4). Everything, where identifiers are made by "##".
 std::string uses_of(std::string_view text);
 
+// Macros for the conversions of the library that are wrong, as far as the text names them: each converts its argument
+// first.
+std::string corrections_for(std::string_view text);
+
 // Whether the text calls anything that the prelude does not define. True also where it calls only functions of its own:
 // linking the library then changes nothing.
 bool calls_library(std::string_view text);
