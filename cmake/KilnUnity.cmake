@@ -1,7 +1,8 @@
 # Compiling each folder of a target as one source, where a build is for running once and not for working in: it reads the
 # headers once a folder. Presets `test`, `release` and those of the sanitizers use it; `dev` does not, so that each source
 # is seen to stand alone.
-option(KILN_UNITY "Compile the sources of a folder together" OFF)
+# TESTS: only those of the test binaries, for scripts/mutate, which changes the other sources one at a time.
+set(KILN_UNITY OFF CACHE STRING "Compile the sources of a folder together: ON, OFF, or TESTS for those of the tests alone")
 
 # kiln_unite(TARGETS…): does so for the targets named, whose folders have no two names alike but in sources that are
 # APART (KilnTest.cmake). Nothing where KILN_UNITY is off.
@@ -12,6 +13,9 @@ function(kiln_unite)
   foreach(target IN LISTS ARGN)
     if(NOT TARGET ${target})
       continue()  # of a part that is not built
+    endif()
+    if(KILN_UNITY STREQUAL "TESTS" AND NOT target MATCHES "^kiln_(test_|conformance)")
+      continue()
     endif()
     get_target_property(sources ${target} SOURCES)
     get_target_property(folder ${target} SOURCE_DIR)
