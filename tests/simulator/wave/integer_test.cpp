@@ -416,28 +416,39 @@ TEST_CASE("simulator: comparisons, all conditions and classes", "[simulator][wav
   }
 }
 
-TEST_CASE("simulator VALU: four masked sums of distances in words of their own", "[simulator][wave]") {
+TEST_CASE("simulator VALU: four sums of byte distances, packed and in words of their own", "[simulator][wave]") {
   std::mt19937 random(7);
   Bench bench;
   for (unsigned r = 0; r < 12; ++r) {
     for (unsigned lane = 0; lane < 32; ++lane) bench.vgpr(r, lane) = static_cast<std::uint32_t>(random());
   }
-  for (unsigned lane = 0; lane < 8; ++lane) bench.vgpr(2, lane) &= 0xFF00FFFFU;  // a byte of 0 does not count
-  for (unsigned lane = 8; lane < 16; ++lane) bench.vgpr(6, lane) = ~0U;
-  const auto instruction = encode::vop3("v_mqsad_u32_u8", 16, encode::v(0), encode::v(2), encode::v(4));
-  auto clamped = encode::vop3("v_mqsad_u32_u8", 20, encode::v(0), encode::v(2), encode::v(4), {.clamp = true});
-  REQUIRE_FALSE(bench.run(encode::join({instruction, clamped})));
+  for (unsigned lane = 0; lane < 8; ++lane) bench.vgpr(2, lane) &= 0xFF00FFFFU;  // a byte of 0
+  for (unsigned lane = 8; lane < 16; ++lane) bench.vgpr(6, lane) = bench.vgpr(4, lane) = ~0U;
+  const auto sums = [](const char* name, unsigned to, bool clamp) {
+    return encode::vop3(name, to, encode::v(0), encode::v(2), encode::v(4), {.clamp = clamp});
+  };
+  REQUIRE_FALSE(
+      bench.run(encode::join({sums("v_mqsad_u32_u8", 16, false), sums("v_mqsad_u32_u8", 20, true),
+                              sums("v_mqsad_pk_u16_u8", 24, false), sums("v_mqsad_pk_u16_u8", 26, true),
+                              sums("v_qsad_pk_u16_u8", 28, false), sums("v_qsad_pk_u16_u8", 30, true)})));
   for (unsigned lane = 0; lane < 32; ++lane) {
     const std::uint64_t bytes = bench.vgpr64(0, lane);
     for (unsigned window = 0; window < 4; ++window) {
-      std::uint64_t sum = bench.vgpr(4 + window, lane);
+      std::uint64_t all = 0, masked = 0;  // the masked sum leaves out where the second operand's byte is 0
       for (unsigned i = 0; i < 4; ++i) {
         const int a = static_cast<int>(bytes >> 8 * (window + i) & 0xFF);
         const int b = static_cast<int>(bench.vgpr(2, lane) >> 8 * i & 0xFF);
-        if (b != 0) sum += static_cast<std::uint64_t>(std::abs(a - b));
+        all += static_cast<std::uint64_t>(std::abs(a - b));
+        if (b != 0) masked += static_cast<std::uint64_t>(std::abs(a - b));
       }
-      CHECK(bench.vgpr(16 + window, lane) == static_cast<std::uint32_t>(sum));
-      CHECK(bench.vgpr(20 + window, lane) == std::min<std::uint64_t>(sum, 0xFFFFFFFFU));
+      const std::uint64_t wide = masked + bench.vgpr(4 + window, lane);
+      CHECK(bench.vgpr(16 + window, lane) == static_cast<std::uint32_t>(wide));
+      CHECK(bench.vgpr(20 + window, lane) == std::min<std::uint64_t>(wide, 0xFFFFFFFFU));
+      const auto half = [&](unsigned reg) { return bench.vgpr64(reg, lane) >> 16 * window & 0xFFFF; };
+      CHECK(half(24) == ((masked + half(4)) & 0xFFFF));
+      CHECK(half(26) == std::min<std::uint64_t>(masked + half(4), 0xFFFF));
+      CHECK(half(28) == ((all + half(4)) & 0xFFFF));
+      CHECK(half(30) == std::min<std::uint64_t>(all + half(4), 0xFFFF));
     }
   }
 }

@@ -152,8 +152,20 @@ TEST_CASE("simulator memory: faults name the address and the instruction", "[sim
   CHECK(refused.kind == FaultKind::permission);
   CHECK(refused.address == closed + 8);
   bench.set_sgpr64(2, address);
+  // An atomic's address is a multiple of its size: 1, 2, 3 are none of 4; 1, 2, 4 are none of 8.
+  for (const U odd : {1U, 2U, 3U}) {
+    INFO("4 bytes at " << odd);
+    bench.set_vgpr(1, odd);
+    CHECK(fault_of(encode::flat(global, "global_atomic_add_u32", 0, 1, 4, 2)).kind == FaultKind::misaligned);
+    CHECK(fault_of(encode::ds("ds_add_u32", 0, 1, 4)).kind == FaultKind::misaligned);
+  }
+  for (const U odd : {1U, 2U, 4U}) {
+    INFO("8 bytes at " << odd);
+    bench.set_vgpr(1, odd);
+    CHECK(fault_of(encode::flat(global, "global_atomic_add_u64", 0, 1, 4, 2)).kind == FaultKind::misaligned);
+    CHECK(fault_of(encode::ds("ds_add_u64", 0, 1, 4)).kind == FaultKind::misaligned);
+  }
   bench.set_vgpr(1, 2);
-  CHECK(fault_of(encode::flat(global, "global_atomic_add_u32", 0, 1, 4, 2)).kind == FaultKind::misaligned);
   bench.set_vgpr(1, 4094);
   CHECK(fault_of(encode::ds("ds_store_b32", 0, 1, 4)).kind == FaultKind::overrun);
   CHECK(fault_of(encode::ds("ds_load_b32", 4, 1, 0, 0, 8)).reason.find("of 4096") != std::string::npos);
