@@ -264,6 +264,17 @@ TEST_CASE("png: sizes beyond the limit or beyond what the file can hold", "[png]
   CHECK(failure_of(with_size(whole, 1, 1)).ok());
   CHECK(failure_of(with_size(whole, 16385, 1)).code == StatusCode::corrupt);
   CHECK(failure_of(with_size(whole, 1, 1 << 20)).code == StatusCode::corrupt);
+  // Of files that are otherwise right.
+  const auto grey = [](std::uint32_t width, std::uint32_t height) {
+    return encoded({PNG_COLOR_TYPE_GRAY, 8, width, height, 0, std::vector(height, std::string(width, 'a')), {}, {}});
+  };
+  CHECK(failure_of(grey(16384, 1)).ok());
+  CHECK(failure_of(grey(1, 16384)).ok());
+  for (const std::string& file : {grey(16385, 1), grey(1, 16385)}) {
+    const Status beyond = failure_of(file);
+    CHECK(beyond.code == StatusCode::corrupt);
+    CHECK_THAT(beyond.message, Catch::Contains("exceeds user limit"));
+  }
   const Status bomb = failure_of(with_size(whole, 16384, 16384));
   CHECK(bomb.code == StatusCode::corrupt);
   CHECK_THAT(bomb.message, Catch::Contains("16384 x 16384") && Catch::Contains("expected at least"));

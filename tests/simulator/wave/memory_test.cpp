@@ -421,6 +421,29 @@ TEST_CASE("simulator memory: stores and atomics mark exactly the bytes that they
   }
 }
 
+TEST_CASE("simulator memory: a load of some lanes changes nothing but their words", "[simulator][wave]") {
+  for (const VectorChoice vectors : {VectorChoice::best, VectorChoice::portable}) {
+    for (const U mask : {1U, 0x80000000U, 0x0FF000FFU, 0x7FFFFFFFU, 0xFFFFFFFEU, ~0U}) {
+      Bench bench({.vectors = vectors});
+      const std::vector<U> data = ramp(64);
+      bench.set_sgpr64(2, bench.memory.allocate(data));
+      std::memcpy(bench.lds.data(), data.data(), 256);
+      for (unsigned lane = 0; lane < 32; ++lane) bench.vgpr(1, lane) = lane * 4 + 8;
+      for (unsigned r = 3; r < 9; ++r) bench.set_vgpr(r, 0xDEAD0000 + r);
+      bench.set_exec(mask);
+      REQUIRE_FALSE(bench.run(
+          encode::join({encode::flat(global, "global_load_b32", 4, 1, 0, 2), encode::ds("ds_load_b32", 7, 1, 0)})));
+      INFO(std::hex << "mask " << mask);
+      for (unsigned r = 3; r < 9; ++r) {
+        for (unsigned lane = 0; lane < 32; ++lane) {
+          const bool loaded = (r == 4 || r == 7) && (mask >> lane & 1) != 0;
+          CHECK(bench.vgpr(r, lane) == (loaded ? data[lane + 2] : 0xDEAD0000 + r));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("simulator DS: counts of active lanes are appended and consumed", "[simulator][wave]") {
   for (const WaveSize size : {WaveSize::wave32, WaveSize::wave64}) {
     Bench bench({.wave = size});

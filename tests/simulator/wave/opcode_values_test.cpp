@@ -23,16 +23,27 @@ struct Row {
 constexpr U one = 0x3F800000, two = 0x40000000, three = 0x40400000, seven = 0x40E00000, nan = 0x7FC00000,
             infinite = 0x7F800000, lowest = 0xFF7FFFFF, minus = 0x80000000;
 
-// In the form that has three sources: v2, v4 and v6, with v8 before and after.
-W result_of(const char* name, W a, W b, W c, W before = 0, bool carries = false) {
+const OpcodeInfo& opcode_named(const char* name) {
+  unsigned i = 1;
+  while (info(static_cast<Opcode>(i)).name != name) {
+    if (++i == static_cast<unsigned>(Opcode::count)) FAIL("no opcode " << name);
+  }
+  return info(static_cast<Opcode>(i));
+}
+
+// In the VOP3 form: v2, v4 and v6, as many as it reads, with v8 before and after.
+W result_of(const char* name, W a, W b, W c, W before = 0) {
   Bench bench;
   bench.set_vgpr64(2, 5, a);
   bench.set_vgpr64(4, 5, b);
   bench.set_vgpr64(6, 5, c);
   bench.set_vgpr64(8, 5, before);
+  const OpcodeInfo& opcode = opcode_named(name);
+  const auto source = [&](unsigned i) { return opcode.src[i] == DataType::none ? 0 : v(2 + 2 * i); };
+  const bool carries = (opcode.flags & flag::carry_out) != 0;
   INFO(name << std::hex << " " << a << " " << b << " " << c);
-  REQUIRE_FALSE(
-      bench.run(carries ? encode::vop3sd(name, 8, 20, v(2), v(4), v(6)) : encode::vop3(name, 8, v(2), v(4), v(6))));
+  REQUIRE_FALSE(bench.run(carries ? encode::vop3sd(name, 8, 20, source(0), source(1), source(2))
+                                  : encode::vop3(name, 8, source(0), source(1), source(2))));
   return bench.vgpr64(8, 5);
 }
 
@@ -187,9 +198,9 @@ TEST_CASE("simulator values: results of 64 bits", "[simulator][values]") {
       {"v_rsq_f64", 0, 0, 0, 0x7FF0000000000000},
   };
   check(rows, ~W{0});
-  CHECK(result_of("v_mad_i64_i32", 0xFFFFFFFF, 2, 5, 0, true) == 3);
-  CHECK(result_of("v_mad_i64_i32", 0x80000000, 0x80000000, 0, 0, true) == 0x4000000000000000);
-  CHECK(result_of("v_mad_i64_i32", 0x80000000, 0x7FFFFFFF, 1, 0, true) == 0xC000000080000001);
+  CHECK(result_of("v_mad_i64_i32", 0xFFFFFFFF, 2, 5) == 3);
+  CHECK(result_of("v_mad_i64_i32", 0x80000000, 0x80000000, 0) == 0x4000000000000000);
+  CHECK(result_of("v_mad_i64_i32", 0x80000000, 0x7FFFFFFF, 1) == 0xC000000080000001);
 }
 
 TEST_CASE("simulator values: the face of a cube, its coordinates and twice its axis", "[simulator][values]") {
@@ -237,7 +248,8 @@ TEST_CASE("simulator values: two halves at once, and halves among words", "[simu
     bench.set_vgpr(6, c);
     bench.set_vgpr(8, 0xAAAA5555);
     INFO(name);
-    REQUIRE_FALSE(bench.run(encode::vop3p(name, 8, v(2), v(4), v(6), op_sel, op_sel_hi)));
+    const unsigned third = opcode_named(name).src[2] == DataType::none ? 0 : v(6);
+    REQUIRE_FALSE(bench.run(encode::vop3p(name, 8, v(2), v(4), third, op_sel, op_sel_hi)));
     return bench.vgpr(8, 5);
   };
   CHECK(run("v_pk_add_f16", 0x40003C00, 0x3C003C00, 0) == 0x42004000);
@@ -245,7 +257,8 @@ TEST_CASE("simulator values: two halves at once, and halves among words", "[simu
   CHECK(run("v_pk_max_f16", 0x40003C00, 0x3C004000, 0) == 0x40004000);
   CHECK(run("v_pk_min_f16", 0x40003C00, 0x3C004000, 0) == 0x3C003C00);
   CHECK(run("v_pk_fma_f16", 0x40004200, 0x42004000, 0x3C00BC00) == 0x47004500);
-  CHECK(run("v_pk_add_f16", 0x40003C00, 0x42004400, 0, 1, 1) == 0x45004600);  // sources' halves: high + low, both ways
+  // Both sums of the high half of the first operand and the low half of the second.
+  CHECK(run("v_pk_add_f16", 0x40003C00, 0x42004400, 0, 1, 1) == 0x46004600);
   Bench bench;
   bench.set_vgpr(2, 0x40004200);
   bench.set_vgpr(4, 0x42004000);
