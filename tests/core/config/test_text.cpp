@@ -1,6 +1,7 @@
 // Units, nearest words and TOML's syntax for values.
 #include "core/config/config_fixture.hpp"
 
+#include "base/policy_names.hpp"
 #include "config/units.hpp"
 
 #include <kiln/config_text.hpp>
@@ -126,4 +127,17 @@ TEST_CASE("config::text: values in TOML's syntax", "[config]") {
   CHECK(print_number(std::numeric_limits<double>::infinity()) == "inf");
   CHECK(print_number(-std::numeric_limits<double>::infinity()) == "-inf");
   CHECK(print_number(std::numeric_limits<double>::quiet_NaN()) == "nan");
+}
+
+TEST_CASE("config::text: names of keys", "[config]") {
+  const std::string allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+  for (int code = 0; code < 256; ++code) {
+    const char letter = static_cast<char>(code);
+    INFO("character " << code);
+    CHECK(is_key_name(std::string("a") + letter) == (allowed.find(letter) != std::string::npos));
+    CHECK(is_key_name(std::string(1, letter)) == (allowed.find(letter) < allowed.size() - 3 || letter == '_'));
+  }
+  CHECK_FALSE(is_key_name(""));
+  CHECK(is_key_name(std::string(64, 'a')));
+  CHECK_FALSE(is_key_name(std::string(65, 'a')));
 }
