@@ -150,3 +150,17 @@ TEST_CASE("parameters: failed variants are listed once each, those with one reas
   CHECK_THAT(failed.text(), Contains("; user:A=3, user:A=4: timeout: bench: hung"));
   CHECK(short_reason("v", internal_error(std::string(1000, 'x'))).size() == 300 + std::string("internal: ...").size());
 }
+
+TEST_CASE("kernel parameters: the letters of a name, and of a text", "[contract]") {
+  const std::string letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
+  for (int code = 0; code < 256; ++code) {
+    const char letter = static_cast<char>(code);
+    INFO("character " << code);
+    const bool first = letters.find(letter) != std::string::npos;
+    CHECK(is_define_name(std::string(1, letter)) == first);
+    CHECK(is_define_name(std::string("a") + letter) == (first || (code >= 48 && code <= 57)));
+    CHECK(is_define_text(std::string("a") + letter) == (code != 0 && code != 10 && code != 13 && code != 92));
+  }
+  CHECK_FALSE(is_define_name(""));
+  CHECK(is_define_text(""));
+}

@@ -57,7 +57,7 @@ TEST_CASE("pipeline chains: layers that follow one another are one unit, and its
   REQUIRE(found[0].tensors.size() == 2);
   CHECK(found[0].tensors[0].storage == 0);  // x
   CHECK(found[0].tensors[1].storage == 1);  // y
-  CHECK(found[0].live_bytes == 24);  // element by element: b has the place of a
+  CHECK(found[0].live_bytes == 24);         // element by element: b has the place of a
 }
 
 TEST_CASE("pipeline chains: a step that is no add or activation needs a place of its own for its result") {
@@ -79,7 +79,10 @@ TEST_CASE("pipeline chains: a step that is no add or activation needs a place of
 TEST_CASE("pipeline chains: a tensor that a product reads as a matrix keeps its dimensions") {
   const Shape image{1, 2, 1, 3};
   GemmSpec product{1, 2, 6};
-  const PipelineStep first{"1", product, {{"x", {}}, {"", {nullptr, Constant::create(HostTensor::create(DType::f32, {6, 2}).value())}}, {"z", {}}}};
+  const PipelineStep first{
+      "1",
+      product,
+      {{"x", {}}, {"", {nullptr, Constant::create(HostTensor::create(DType::f32, {6, 2}).value())}}, {"z", {}}}};
   PipelineStep second = relu("2", "x", "y");
   std::get<ActivationSpec>(second.spec).shape = {1, 2, 1, 3};
   Pipeline made = pipeline({first, second}, {});
@@ -92,8 +95,8 @@ TEST_CASE("pipeline chains: a tensor that a product reads as a matrix keeps its 
 }
 
 TEST_CASE("pipeline chains: a tensor that another step reads leaves the chain") {
-  const Pipeline made = pipeline({relu("1", "x", "a"), relu("2", "a", "b"), kernel("3", "a", "c"), sum("4", "c", "b", "y")},
-                                 {"a", "b", "c"});
+  const Pipeline made = pipeline(
+      {relu("1", "x", "a"), relu("2", "a", "b"), kernel("3", "a", "c"), sum("4", "c", "b", "y")}, {"a", "b", "c"});
   const auto found = units(made);
   REQUIRE(found.size() == 3);
   REQUIRE(found[0].tensors.size() == 3);  // x, a, b
@@ -110,9 +113,33 @@ TEST_CASE("pipeline chains: loops, and tensors that are written twice, have none
   again.swap = {{"a", "b"}};
   const auto looped = units(pipeline({relu("1", "x", "a"), again, relu("3", "a", "y")}, {"a", "b"}));
   CHECK(looped.size() == 5);
-  const auto twice = units(pipeline({relu("1", "x", "a"), relu("2", "a", "y"), relu("3", "x", "a"), sum("4", "a", "x", "b"),
-                                     relu("5", "b", "c")},
-                                    {"a", "b", "c"}));
+  const auto twice = units(pipeline(
+      {relu("1", "x", "a"), relu("2", "a", "y"), relu("3", "x", "a"), sum("4", "a", "x", "b"), relu("5", "b", "c")},
+      {"a", "b", "c"}));
   CHECK(twice.size() == 5);
   for (const ScheduleUnit& unit : twice) CHECK(unit.chain.steps.empty());
+}
+
+TEST_CASE("pipeline schedule: at most 100,000 runs, and loops eight deep") {
+  const auto looped = [](std::uint32_t rounds, unsigned loops) {
+    PipelineStep step = relu("1", "x", "y");
+    for (unsigned i = 0; i < loops; ++i) {
+      PipelineStep loop;
+      loop.name = "loop";
+      loop.steps.push_back(std::move(step));
+      step = std::move(loop);
+    }
+    step.repeat = rounds;
+    return pipeline({step}, {});
+  };
+  const auto most = schedule(looped(100'000, 1));
+  REQUIRE(most);
+  CHECK(most->runs.size() == 100'000);
+  const auto more = schedule(looped(100'001, 1));
+  REQUIRE_FALSE(more);
+  CHECK(more.error().text() == "invalid_argument: runs more than 100000 steps, counting every round");
+  CHECK(schedule(looped(2, 7)));
+  const auto deeper = schedule(looped(2, 8));
+  REQUIRE_FALSE(deeper);
+  CHECK(deeper.error().text() == "invalid_argument: loops are nested more than 8 deep");
 }
