@@ -25,8 +25,8 @@ Status load_operands(const JobConfig& job, RunRequest& request, std::vector<std:
       continue;
     }
     const bool is_new = operands[i].role == TensorRole::output && !memory_name(source);
-    auto tensor = is_new ? HostTensor::create(DType::f32, operands[i].shape)
-                         : load_tensor(source, job.base, wanted, notes);
+    auto tensor =
+        is_new ? HostTensor::create(DType::f32, operands[i].shape) : load_tensor(source, job.base, wanted, notes);
     if (!tensor) return std::move(tensor).error();
     request.tensors.push_back({std::move(*tensor), nullptr});
   }
@@ -114,10 +114,13 @@ Result<std::shared_ptr<HostTensor>> value_tensor(const KernelBindingConfig& bind
   auto rounded = HostTensor::create(binding.dtype, std::move(shape));
   for (std::size_t i = 0; rounded && i < count; ++i) {
     const double value = binding.numbers[i];
-    if (std::isfinite(value) && std::abs(value) > static_cast<double>(std::numeric_limits<float>::max())) {
-      return invalid_argument("value " + std::to_string(value) + ": beyond float32");
+    const bool is_single = binding.dtype == DType::f32;
+    const bool fits = is_single ? std::abs(value) <= static_cast<double>(std::numeric_limits<float>::max())
+                                : std::abs(value) < 65520;  // what is rounded to 65504 at most
+    if (std::isfinite(value) && !fits) {
+      return invalid_argument("value " + std::to_string(value) + ": beyond " + std::string(numpy_name(binding.dtype)));
     }
-    if (binding.dtype == DType::f32) {
+    if (is_single) {
       (*rounded)->as<float>()[i] = static_cast<float>(value);
     } else {
       (*rounded)->as<std::uint16_t>()[i] = to_half(value);

@@ -2,8 +2,10 @@
 
 #include <catch2/catch.hpp>
 
+#include <limits>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "core/data/scratch_folder.hpp"
@@ -89,4 +91,90 @@ TEST_CASE("job request: the error names the key whose file is missing", "[job_re
     const std::string name = key == &JobConfig::input ? "input" : key == &JobConfig::weights ? "weights" : "bias";
     CHECK_THAT(request.error().message, Catch::StartsWith(name + ": ") && Catch::Contains("none.npy"));
   }
+}
+
+namespace {
+
+constexpr double inf = std::numeric_limits<double>::infinity();
+
+KernelBindingConfig values_of(DType dtype, std::vector<double> numbers, Shape shape = {}) {
+  KernelBindingConfig binding;
+  binding.label = "bindings[0]";
+  binding.access = Access::read;
+  binding.dtype = dtype;
+  binding.numbers = std::move(numbers);
+  binding.shape = std::move(shape);
+  return binding;
+}
+
+JobConfig kernel_job(const ScratchFolder& folder, KernelBindingConfig binding) {
+  JobConfig job;
+  job.op = "kernel";
+  job.source = "k.comp";
+  job.text = "void main() {}";
+  job.base = folder.path();
+  job.bindings = {std::move(binding)};
+  return job;
+}
+
+Status failure_of(const JobConfig& job) {
+  const auto request = data::make_request(job);
+  return request ? Status() : request.error();
+}
+
+}  // namespace
+
+TEST_CASE("job request: values of a binding, rounded to its type", "[job_request]") {
+  const ScratchFolder folder;
+  const auto single = data::make_request(kernel_job(folder, values_of(DType::f32, {0.5, -2, inf, 3.4e38}, {2, 2})));
+  REQUIRE(single);
+  REQUIRE(single->tensors.size() == 1);
+  const HostTensor& floats = *single->tensors[0].host;
+  CHECK(floats.shape() == Shape{2, 2});
+  const auto given = floats.as<float>();
+  CHECK(std::vector<float>(given.begin(), given.end()) ==
+        std::vector<float>{0.5F, -2, std::numeric_limits<float>::infinity(), 3.4e38F});
+  const auto half = data::make_request(kernel_job(folder, values_of(DType::f16, {1, -2, 65519, -inf})));
+  REQUIRE(half);
+  const auto bits = half->tensors[0].host->as<std::uint16_t>();
+  CHECK(std::vector<std::uint16_t>(bits.begin(), bits.end()) ==
+        std::vector<std::uint16_t>{0x3C00, 0xC000, 0x7BFF, 0xFC00});
+  const auto& spec = std::get<UserKernelSpec>(half->spec);
+  CHECK(spec.text == "void main() {}");
+  REQUIRE(spec.bindings.size() == 1);
+  CHECK(spec.bindings[0].bytes == 8);
+  CHECK(spec.bindings[0].shape == Shape{4});
+}
+
+TEST_CASE("job request: values that their type cannot hold are refused", "[job_request]") {
+  const ScratchFolder folder;
+  CHECK_THAT(failure_of(kernel_job(folder, values_of(DType::f32, {1, -3.5e38}))).text(),
+             Catch::StartsWith("invalid_argument: bindings[0]: value -35000") && Catch::EndsWith(": beyond float32"));
+  for (const double value : {65520.0, -65520.0, 70000.5}) {
+    CHECK_THAT(failure_of(kernel_job(folder, values_of(DType::f16, {value}))).text(),
+               Catch::StartsWith("invalid_argument: bindings[0]: value ") && Catch::EndsWith(": beyond float16"));
+  }
+  CHECK_THAT(failure_of(kernel_job(folder, values_of(DType::f32, {1, 2, 3}, {2}))).text(),
+             Catch::Contains("values: found 3, expected 2 for shape [2]"));
+}
+
+TEST_CASE("job request: a binding's file is its tensor, and an output is made", "[job_request]") {
+  const ScratchFolder folder;
+  KernelBindingConfig binding;
+  binding.label = "bindings[0]";
+  binding.access = Access::read;
+  binding.input = file_of(folder, "x.npy", {3}, 7);
+  JobConfig job = kernel_job(folder, binding);
+  binding.label = "bindings[1]";
+  binding.access = Access::write;
+  binding.input.clear();
+  binding.output = "y.npy";
+  binding.dtype = DType::f32;
+  binding.shape = {5};
+  job.bindings.push_back(binding);
+  CHECK(loaded_of(job) == std::vector<Loaded>{{{3}, false, 7}, {{5}, false, 0}});
+  job.bindings[0].input = "none.npy";
+  const Status missing = failure_of(job);
+  CHECK(missing.code == StatusCode::not_found);
+  CHECK_THAT(missing.message, Catch::StartsWith("bindings[0]: input: ") && Catch::Contains("none.npy"));
 }
