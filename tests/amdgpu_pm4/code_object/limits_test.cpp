@@ -1,0 +1,118 @@
+// The limits on what a code object may hold: the last number that is read, and the first that is refused.
+
+#include <elf.h>
+
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "amdgpu_pm4/code_object/elf_file.hpp"
+#include "amdgpu_pm4/code_object/metadata.hpp"
+#include "kiln_json.hpp"
+
+namespace kiln::amdgpu_pm4 {
+namespace {
+
+ElfSection table_of(std::span<const std::byte> contents, std::uint64_t record) {
+  ElfSection section;
+  section.name = ".table";
+  section.entry_size = record;
+  section.contents = contents;
+  return section;
+}
+
+Json kernel() {
+  return {{".name", "k"},
+          {".symbol", "k.kd"},
+          {".group_segment_fixed_size", 0},
+          {".private_segment_fixed_size", 0},
+          {".kernarg_segment_size", 65536},
+          {".kernarg_segment_align", 8},
+          {".wavefront_size", 32},
+          {".sgpr_count", 8},
+          {".vgpr_count", 8},
+          {".max_flat_workgroup_size", 1024}};
+}
+
+Json with(const char* key, std::uint64_t value) {
+  Json changed = kernel();
+  changed[key] = value;
+  return changed;
+}
+
+Json with_arguments(std::size_t count) {
+  Json changed = kernel();
+  changed[".args"] = Json::array();
+  for (std::size_t i = 0; i < count; ++i) {
+    changed[".args"].push_back({{".offset", 4 * i}, {".size", 4}, {".value_kind", "by_value"}});
+  }
+  return changed;
+}
+
+Result<ObjectMetadata> read(const std::vector<Json>& kernels) {
+  const std::vector<std::uint8_t> note = Json::to_msgpack(
+      {{"amdhsa.version", {1, 2}}, {"amdhsa.target", "amdgcn-amd-amdhsa--gfx1100"}, {"amdhsa.kernels", kernels}});
+  return read_metadata(std::as_bytes(std::span(note)));
+}
+
+std::string refusal_of(const std::vector<Json>& kernels) {
+  const auto object = read(kernels);
+  REQUIRE_FALSE(object);
+  return object.error().text();
+}
+
+}  // namespace
+
+TEST_CASE("code_object limits: symbols and relocations") {
+  constexpr std::size_t symbols = 65536, relocations = 1048576;
+  const std::vector<std::byte> bytes(sizeof(Elf64_Rela) * (relocations + 1));
+  ElfFile file;
+  ElfSection names;
+  names.contents = std::span(bytes).first(1);
+  file.sections = {names};
+  const auto symbols_of = [&](std::size_t count) {
+    return read_symbols(file, table_of(std::span(bytes).first(count * sizeof(Elf64_Sym)), sizeof(Elf64_Sym)));
+  };
+  REQUIRE(symbols_of(symbols));
+  CHECK(symbols_of(symbols)->size() == symbols);
+  REQUIRE_FALSE(symbols_of(symbols + 1));
+  CHECK(symbols_of(symbols + 1).error().text() == "corrupt: 65537 symbols: more than a compiler writes");
+  const auto relocations_of = [&](std::size_t count) {
+    return read_relocations(table_of(std::span(bytes).first(count * sizeof(Elf64_Rela)), sizeof(Elf64_Rela)));
+  };
+  REQUIRE(relocations_of(relocations));
+  CHECK(relocations_of(relocations)->size() == relocations);
+  REQUIRE_FALSE(relocations_of(relocations + 1));
+  CHECK(relocations_of(relocations + 1).error().text() == "corrupt: 1048577 relocations: more than a compiler writes");
+}
+
+TEST_CASE("code_object limits: kernels and their arguments") {
+  const auto most = read({with_arguments(1024)});
+  REQUIRE(most);
+  CHECK(most->kernels[0].arguments.size() == 1024);
+  CHECK(refusal_of({with_arguments(1025)}) == "corrupt: its metadata: kernel 'k': .args has 1025 entries");
+  const auto many = read(std::vector<Json>(4096, kernel()));
+  REQUIRE(many);
+  CHECK(many->kernels.size() == 4096);
+  CHECK(refusal_of(std::vector<Json>(4097, kernel())) == "corrupt: its metadata: amdhsa.kernels has 4097 entries");
+  CHECK(refusal_of({}) == "corrupt: its metadata: amdhsa.kernels is empty");
+}
+
+TEST_CASE("code_object limits: numbers of a kernel") {
+  const std::pair<const char*, std::uint64_t> limits[] = {{".kernarg_segment_size", 65536},
+                                                          {".wavefront_size", 64},
+                                                          {".sgpr_count", 512},
+                                                          {".vgpr_count", 512},
+                                                          {".max_flat_workgroup_size", 1024}};
+  for (const auto& [key, most] : limits) {
+    INFO(key);
+    CHECK(read({with(key, most)}));
+    CHECK_THAT(refusal_of({with(key, most + 1)}), Catch::Contains(key) && Catch::Contains(std::to_string(most + 1)));
+  }
+  CHECK(refusal_of({with(".max_flat_workgroup_size", 0)}) ==
+        "corrupt: its metadata: kernel 'k': .max_flat_workgroup_size is 0");
+}
+
+}  // namespace kiln::amdgpu_pm4
