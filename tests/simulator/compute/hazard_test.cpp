@@ -369,6 +369,10 @@ TEST_CASE("simulator hazards: what nothing has written reaches a store", "[simul
                  encode::vop3("v_sub_nc_u16", b - v(0), a, b, 0, {.op_sel = 10}),
                  encode::vop3("v_sub_nc_u16", a - v(0), a, b, 0, {.op_sel = 2})});
   };
+  // Bytes of two registers by a selector: 0 to 3 of the second, 4 to 7 of the first, 8 to 11 signs, above constants.
+  const auto permuted = [&](unsigned a, unsigned b, U selector) {
+    return join({{vop1("v_mov_b32", 26, 255), selector}, vop3("v_perm_b32", 24, a, b, v(26))});
+  };
   // A scalar operation on that byte, whose result is stored.
   const auto from_scalar = [&](const Words& words) {
     return join({{vop1("v_readfirstlane_b32", s40, v(24))}, words, {vop1("v_mov_b32", 24, s40)}, store(24)});
@@ -441,6 +445,13 @@ TEST_CASE("simulator hazards: what nothing has written reaches a store", "[simul
       {"the last bit set, above what is undefined",
        join({ten, {vop1("v_bfrev_b32", 24, v(24)), vop1("v_clz_i32_u32", 24, v(24))}, store(24)}), false},
       {"the last bit set, among it", join({ten, {vop1("v_clz_i32_u32", 24, v(24))}, store(24)}), true},
+      {"the written byte, four times", join({byte, vop3("v_perm_b32", 24, v(0), v(24), 128), store(24)}), false},
+      {"a byte beside it, first", join({byte, vop3("v_perm_b32", 24, v(0), v(24), one), store(24)}), true},
+      {"a byte beside it, last", join({byte, permuted(v(0), v(24), 0x01000000), store(24)}), true},
+      {"the written byte of the first operand", join({byte, permuted(v(24), v(0), 0x04040404), store(24)}), false},
+      {"a byte beside it of the first operand", join({byte, permuted(v(24), v(0), 0x04050404), store(24)}), true},
+      {"the sign of an undefined half", join({byte, permuted(v(0), v(24), 0x0C080C0C), store(24)}), true},
+      {"constants by permutation", join({byte, permuted(v(24), v(24), 0x0D0C0D0C), store(24)}), false},
       {"a half, after an exchange", join({exchange(v(20), v(8)), global("global_store_b16", 0, 2, 20)}), false},
       {"the other half of an exchange", join({exchange(v(20), v(8)), global("global_store_d16_hi_b16", 0, 2, 8)}),
        true},
