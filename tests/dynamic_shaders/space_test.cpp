@@ -307,6 +307,14 @@ TEST_CASE("space: what does not hold is said") {
   CHECK_THAT(why([](Blocking& b) { b.border = Border::guarded; }), Catch::Contains("packing channels"));
   CHECK_THAT(why([](Blocking& b) { b.k = 16, b.x = 16; }), Catch::Contains("1024 outputs a lane, at most 256"));
   CHECK_THAT(why([](Blocking& b) { b.workgroup = 0; }), Catch::Contains("workgroup"));
+  // A workgroup of 16 lanes, on devices that take just these, and one fewer.
+  DeviceInfo small = device;
+  small.max_workgroup_lanes = small.max_workgroup[0] = 16;
+  CHECK(check(shape, good_blocking(), small).ok());
+  small.max_workgroup_lanes = 15;
+  CHECK_THAT(check(shape, good_blocking(), small).message, Catch::Contains("16 lanes, the device takes 15"));
+  small.max_workgroup_lanes = 16, small.max_workgroup[0] = 15;
+  CHECK_THAT(check(shape, good_blocking(), small).message, Catch::Contains("16 lanes, the device takes 15"));
 }
 
 TEST_CASE("space: the first choice is blocked where that pays for its build, else plain") {
