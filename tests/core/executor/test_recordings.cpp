@@ -358,3 +358,16 @@ TEST_CASE("trace: every stage of every job is told, one after the other in its s
     for (std::size_t i = 1; i < spans_of.size(); ++i) CHECK(spans_of[i].begin_ns >= spans_of[i - 1].end_ns);
   }
 }
+
+TEST_CASE("recordings: a device that makes no buffer is an error of record()", "[executor][recording]") {
+  const auto device = std::make_shared<SyntheticDevice>();
+  const auto executor = ring(2);
+  const Job job = add_one(device, {1, 2});
+  device->refuse_buffers(unavailable("no memory left"));
+  const auto refused = executor->record({job.submission});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == StatusCode::unavailable);
+  CHECK_THAT(refused.error().message, Catch::StartsWith("recording: ") && Catch::Contains("no memory left"));
+  device->refuse_buffers(std::nullopt);
+  CHECK(executor->record({job.submission}));
+}
