@@ -204,7 +204,8 @@ void ComputeEngine::Impl::begin(Worker& worker, const Launch& launch, Program& p
                     limits_.instructions_per_wave,
                     limits_.schedule_seed ? &random_ : nullptr,
                     &worker.counters,
-                    limits_.check_hazards ? &races_ : nullptr};
+                    limits_.check_hazards ? &races_ : nullptr,
+                    counters_.instructions};
   worker.idle.clear();
   for (std::size_t at = worker.runners.size(); at-- > 0;) worker.idle.push_back(static_cast<unsigned>(at));
   worker.begun.clear();

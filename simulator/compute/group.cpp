@@ -68,6 +68,7 @@ void GroupRunner::seat_wave(const Shape& shape, unsigned number, unsigned slot) 
   wave.check = context_.races != nullptr ? &check_.wave(number) : nullptr;
   wave.pc = launch_->program;
   wave.instructions = 0;
+  wave.clock = context_.clock;
   wave.block = nullptr;
   wave.port = context_.port;
   wave.lane_memory = &context_.program->lane_memory();

@@ -28,7 +28,8 @@ struct GroupContext {  // what the groups that one thread runs of a dispatch hav
   std::uint64_t instruction_limit = 0;  // of a wave
   std::mt19937_64* random = nullptr;    // draws the order and the length of turns; null: in order
   ComputeCounters* counters = nullptr;
-  Races* races = nullptr;  // null: hazards are not looked for
+  Races* races = nullptr;   // null: hazards are not looked for
+  std::uint64_t clock = 0;  // see Wave
 };
 
 class GroupRunner {

@@ -199,7 +199,7 @@ Next buffer_load(Wave& wave, const Op& op) {
 }
 
 Next cycles(Wave& wave, const Op& op) {
-  wave.set_scalar64(op.sdst, wave.instructions);
+  wave.set_scalar64(op.sdst, wave.clock + wave.instructions);
   return Next::go;
 }
 Next device_clock(Wave& wave, const Op& op) {

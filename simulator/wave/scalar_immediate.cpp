@@ -55,7 +55,7 @@ Next get_register(Wave& wave, const Op& op) {
       value = 0;
       break;
     case hw_shader_cycles:
-      value = static_cast<Word>(wave.instructions) & 0xFFFFFU;
+      value = static_cast<Word>(wave.clock + wave.instructions) & 0xFFFFFU;
       break;
     default:
       return unknown_register(wave, op, part.id);

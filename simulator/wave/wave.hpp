@@ -74,9 +74,10 @@ struct Wave {
   std::uint32_t saved_exec[2] = {};  // while DPP narrows EXEC
   std::uint64_t pc = 0;
   std::uint64_t instructions = 0;
+  std::uint64_t clock = 0;       // of the shaders, when the dispatch began: a wave adds its instructions
   const Block* block = nullptr;  // being run
   MemoryPort* port = nullptr;
-  WaveCheck* check = nullptr;  // null: hazards are not looked for
+  WaveCheck* check = nullptr;               // null: hazards are not looked for
   const LaneMemory* lane_memory = nullptr;  // of the vector build that runs
   LocalMemory lds;
   Scratch scratch;

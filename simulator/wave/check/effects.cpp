@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 namespace kiln::simulator {
 namespace {
@@ -53,6 +54,19 @@ bool masks_tell_size(const Instruction& in, const Effects& effects, WaveSize wav
     };
     return !registers.vector && (meets(operand::exec_lo) || meets(operand::vcc_lo));
   });
+}
+
+// Sums, differences and exclusive disjunctions are Change::add: zero leaves the old value.
+Change change_of(std::string_view name) {
+  constexpr std::pair<std::string_view, Change> changes[] = {
+      {"_add_u", Change::add},   {"_sub_u", Change::add},        {"_xor_b", Change::add},
+      {"_or_b", Change::bit_or}, {"_and_b", Change::bit_and},    {"_swap_b", Change::swap},
+      {"xchg_", Change::swap},   {"_min_i", Change::min_signed}, {"_max_i", Change::max_signed},
+      {"_min_u", Change::min},   {"_max_u", Change::max}};
+  for (const auto& [part, change] : changes) {
+    if (name.find(part) != std::string_view::npos) return change;
+  }
+  return Change::other;
 }
 
 void touch(RegisterSet& set, const Registers& registers) {
@@ -113,6 +127,7 @@ Effects effects_of(const Instruction& in, WaveSize wave) {
   });
   const std::string_view name = info(in.opcode).name;
   effects.exchange = effects.atomic && name.find("cmp") != std::string_view::npos;
+  if (effects.atomic && !effects.exchange) effects.change = change_of(name);
   effects.stride64 = name.find("stride64") != std::string_view::npos;
   effects.masks = masks_tell_size(in, effects, wave);
   for (const Registers& registers : effects.reads) touch(effects.touched, registers);

@@ -28,6 +28,9 @@ enum class Reach : std::uint8_t {
   flat     // memory, LDS or scratch, by the address of each lane
 };
 
+// What an atomic does, as far as its operand alone tells whether it leaves the old value as it was.
+enum class Change : std::uint8_t { other = 0, add, bit_or, bit_and, swap, min_signed, max_signed, min, max };
+
 // A bit for each register: the VGPRs, then from `scalars` on the scalar ones, as operands number them.
 struct RegisterSet {
   static constexpr unsigned scalars = 256, count = scalars + 128;
@@ -53,6 +56,7 @@ struct Effects {
   bool store = false;  // writes memory; an atomic too
   bool atomic = false;
   bool exchange = false;  // an atomic that compares and swaps
+  Change change = Change::other;
   bool vector = false;    // runs under EXEC
   bool scc = false;       // may read or write SCC
   bool masks = false;     // the wave's size shows in how it writes EXEC or reads or writes VCC

@@ -56,7 +56,7 @@ std::optional<std::string> Races::check_read(WaveOrder& wave, const AccessOf& ac
     if (written_by_another) wave.seen[which] = std::max(wave.seen[which], word.published);
     return std::nullopt;
   }
-  const bool meets = (word.writer.bytes & bytes) != 0;
+  const bool meets = (word.writer.bytes & bytes) != 0 && !word.unchanged;
   const bool swap_loop = word.atomic && word.exchange;  // its first read need not be an atomic
   if (written_by_another && meets && !word.repeated && !swap_loop && !ordered(wave, access.space, word.writer)) {
     return conflict("reads", access, address, word.atomic ? "changed by an atomic" : "wrote", word.writer);
@@ -99,11 +99,17 @@ std::optional<std::string> Races::check_write(WaveOrder& wave, const AccessOf& a
   }
   for (const ShadowWord::By& reader : word.reader) {
     if (reader.wave == 0 || reader.wave == wave.wave || (reader.bytes & bytes) == 0) continue;
-    if (repeated || (atomic && access.exchange)) continue;
+    if (repeated || (atomic && (access.exchange || same_value))) continue;
     if (!ordered(wave, access.space, reader)) return conflict(does, access, address, "read", reader);
   }
   if (atomic && access.returns && other) wave.seen[which] = std::max(wave.seen[which], word.published);
+  const bool unchanged = atomic && same_value;
+  if (unchanged && word.writer.wave != 0) {
+    word.published = std::max(word.published, access.done);
+    return std::nullopt;
+  }
   set_writer(wave, access, bytes, repeated || (word.repeated && !atomic && same_value), word);
+  word.unchanged = unchanged;
   return std::nullopt;
 }
 

@@ -5,9 +5,10 @@
 //   - if the second wave read what the first one published: the result of an atomic, or a load that bypasses its caches
 //     (glc), of a word that was written after the first wave had waited.
 // Accesses that nothing orders are a race where one of them writes and neither is an atomic, except that equal values
-// may be written by several waves. In memory a load with glc counts as an atomic, and so does a store that only such
-// loads and atomics meet: compilers make atomic stores of plain ones. LDS has no such loads. In both, what is changed
-// by a compare-and-swap may be read at any time: loops of them begin with a plain load.
+// may be written by several waves, and that an atomic which leaves the value as it was is no write. In memory a load
+// with glc counts as an atomic, and so does a store that only such loads and atomics meet: compilers make atomic stores
+// of plain ones. LDS has no such loads. In both, what is changed by a compare-and-swap may be read at any time: loops
+// of them begin with a plain load.
 //
 // Dispatches that nothing separates are checked as one: their waves are not ordered.
 //
@@ -44,6 +45,7 @@ struct alignas(64) ShadowWord {
   bool atomic = false;          // the write
   bool exchange = false;        // a compare-and-swap, as locks use
   bool repeated = false;        // several waves wrote this value
+  bool unchanged = false;       // the only writes are atomics that left the value as it was
   By reader[readers];
   std::uint64_t stamp = 0;  // of the dispatches, or of the group if it is a word of LDS: others do not count
 };
@@ -84,7 +86,7 @@ class Races {
   std::uint32_t first_wave() const { return dispatches_.back().first_wave; }  // number of its first wave
 
   // False: this access is a race or reads a stale copy, and take_reason() says why. same_value() answers whether a
-  // write is of what memory holds already.
+  // write or an atomic leaves memory as it is.
   template <class SameValue>
   [[gnu::always_inline]] bool access(WaveOrder& wave, const AccessOf& access, const SameValue& same_value) {
     const std::uint64_t end = access.address + access.bytes;
@@ -97,9 +99,9 @@ class Races {
         word = {};
         word.stamp = stamp;
       }
-      const bool writes = access.kind == AccessKind::write || access.kind == AccessKind::atomic;
+      const bool atomic = access.kind == AccessKind::atomic, writes = atomic || access.kind == AccessKind::write;
       if (writes ? !undisputed_write(wave, access, bytes, word) : !undisputed_read(wave, access, bytes, word)) {
-        const bool same = access.kind == AccessKind::write && settles_by_value(wave, access, word) && same_value();
+        const bool same = writes && (atomic || settles_by_value(wave, access, word)) && same_value();
         reason_ = writes ? check_write(wave, access, at, bytes, word, same) : check_read(wave, access, at, bytes, word);
         if (reason_) return false;
       }
@@ -140,6 +142,7 @@ class Races {
   static void set_writer(const WaveOrder& wave, const AccessOf& access, std::uint32_t bytes, bool repeated,
                          ShadowWord& word) {
     word.repeated = repeated;
+    word.unchanged = false;
     word.published = access.done;
     word.atomic = access.kind == AccessKind::atomic;
     word.exchange = access.exchange;
@@ -173,8 +176,7 @@ class Races {
   }
   // Likewise of a write.
   static bool undisputed_write(const WaveOrder& wave, const AccessOf& access, std::uint32_t bytes, ShadowWord& word) {
-    const bool by_another = word.writer.wave != 0 && word.writer.wave != wave.wave;
-    if (word.repeated || (by_another && access.kind != AccessKind::write)) return false;
+    if (word.repeated || access.kind == AccessKind::atomic) return false;
     for (const ShadowWord::By& before : {word.writer, word.reader[0], word.reader[1]}) {
       if (!settled(wave, access.space, before)) return false;
     }

@@ -64,7 +64,7 @@ class Undefined {
   bool across_lanes(Wave& wave, const Instruction& in);
   bool exchange(Wave& wave, const DecodedAt& at);
   void local(Wave& wave, const Instruction& in, const Effects& effects, const Op& op);
-  std::optional<std::string> stores(Wave& wave, const Instruction& in);
+  std::optional<std::string> stores(Wave& wave, const Instruction& in, const Op& op);
 
   // An exchange of two halves that has begun: their undefined bits before it, and where it goes on.
   struct Exchange {

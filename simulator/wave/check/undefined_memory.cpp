@@ -102,7 +102,29 @@ void Undefined::local(Wave& wave, const Instruction& in, const Effects& effects,
   }
 }
 
-std::optional<std::string> Undefined::stores(Wave& wave, const Instruction& in) {
+namespace {
+
+// A vector of three elements takes the room of four, and compilers store the fourth with any bits. Takes from the
+// undefined bits of one lane's store what looks like that: undefined bytes behind a written element of the same store,
+// as many as an element has and as the last of four.
+void forget_padding(std::array<Word, 4>& undefined, unsigned bytes, std::uint64_t address) {
+  const auto byte = [&](unsigned at) { return undefined[at / 4] >> at % 4 * 8 & 0xFFU; };
+  for (unsigned at = 0; at < bytes;) {
+    unsigned end = at;
+    while (end < bytes && byte(end) == 0xFF) ++end;
+    const unsigned size = end - at;
+    const bool element = size == 1 || size == 2 || size == 4 || size == 8;
+    const bool written = at != 0 && byte(at - 1) == 0 && (end == bytes || byte(end) == 0);
+    if (element && written && (address + end) % (4 * size) == 0) {
+      for (unsigned b = at; b < end; ++b) undefined[b / 4] &= ~(0xFFU << b % 4 * 8);
+    }
+    at = std::max(end, at + 1);
+  }
+}
+
+}  // namespace
+
+std::optional<std::string> Undefined::stores(Wave& wave, const Instruction& in, const Op& op) {
   const bool buffer = in.format == Format::mubuf || in.format == Format::mtbuf;
   // Scratch of gfx10.3: compilers spill registers there of which some lanes are defined.
   if (buffer && BufferDescriptor(wave.scalar + in.src[1].index(), wave.generation).element_bytes != 0) {
@@ -112,15 +134,38 @@ std::optional<std::string> Undefined::stores(Wave& wave, const Instruction& in) 
   const Operand& address = in.src[0];
   const unsigned bits = bits_of(data.type);
   for (unsigned half = 0; half < wave.halves; ++half) {
+    memory_unit::Addresses at;
+    bool addressed = false;
+    const auto place = [&](unsigned lane) {
+      if (!addressed) {
+        addressed = true;
+        const unsigned bytes = bits / 8;
+        const bool right = buffer ? memory_unit::Buffer(wave, op).addresses(half, bytes, at)
+                                  : memory_unit::Global(wave, op).addresses(half, bytes, at);
+        if (!right) at = {};
+      }
+      return at.lane[lane];
+    };
     const auto found = [&](const Operand& operand, unsigned size, bool high,
                            const char* what) -> std::optional<std::string> {
-      for (unsigned d = 0; d < (size + 31) / 32; ++d) {
-        Lanes u = source(operand, d, half);
+      const unsigned words = (size + 31) / 32;
+      std::array<Lanes, 4> lanes{};
+      Word any[32] = {};
+      for (unsigned d = 0; d < words; ++d) {
+        lanes[d] = source(operand, d, half);
         const Word keep = size - 32 * d >= 32 ? ~0U : (1U << size) - 1U;
         for (unsigned i = 0; i < 32; ++i) {
-          const Word undefined = (high ? u[i] >> 16U : u[i]) & keep;
-          if (undefined == 0 || (wave.exec(half) >> i & 1U) == 0) continue;
-          return std::string("uninitialised ") + what + ": nothing has written bits " + hex(undefined) + " of v" +
+          lanes[d][i] = (high ? lanes[d][i] >> 16U : lanes[d][i]) & keep;
+          any[i] |= lanes[d][i];
+        }
+      }
+      for (unsigned i = 0; i < 32; ++i) {
+        if (any[i] == 0 || (wave.exec(half) >> i & 1U) == 0) continue;
+        std::array<Word, 4> undefined{lanes[0][i], lanes[1][i], lanes[2][i], lanes[3][i]};
+        if (&operand == &data && size >= 32 && !in.has(flag::atomic)) forget_padding(undefined, size / 8, place(i));
+        for (unsigned d = 0; d < words; ++d) {
+          if (undefined[d] == 0) continue;
+          return std::string("uninitialised ") + what + ": nothing has written bits " + hex(undefined[d]) + " of v" +
                  std::to_string(operand.index() + d) + " in lane " + std::to_string(half * 32 + i);
         }
       }
@@ -189,7 +234,7 @@ std::optional<std::string> Undefined::step(Wave& wave, const DecodedAt& at, cons
     case Format::mubuf:
     case Format::mtbuf:
       if (effects.store) {
-        if (auto reason = stores(wave, in)) return reason;
+        if (auto reason = stores(wave, in, ops.front())) return reason;
       }
       break;
     default:

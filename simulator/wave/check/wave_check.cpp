@@ -103,6 +103,44 @@ namespace {
 
 unsigned bytes_of(DataType type) { return (bits_of(type) + 7) / 8; }
 
+template <class Bits, class Number>
+bool keeps(Change change, Bits old, Bits data) {
+  switch (change) {
+    case Change::add:
+      return data == 0;
+    case Change::bit_or:
+      return (old | data) == old;
+    case Change::bit_and:
+      return (old & data) == old;
+    case Change::swap:
+      return data == old;
+    case Change::min_signed:
+      return static_cast<Number>(data) >= static_cast<Number>(old);
+    case Change::max_signed:
+      return static_cast<Number>(data) <= static_cast<Number>(old);
+    case Change::min:
+      return data >= old;
+    case Change::max:
+      return data <= old;
+    default:
+      return false;
+  }
+}
+
+// Whether a store or an atomic leaves what memory holds.
+bool leaves_value(Wave& wave, const Effects& effects, const void* old, unsigned bytes, unsigned row, unsigned half,
+                  unsigned lane, bool high) {
+  std::array<std::uint32_t, 4> words{};
+  for (unsigned w = 0; w < (bytes + 3) / 4; ++w) words[w] = wave.row(row + w, half)[lane];
+  if (high) words[0] >>= 16U;
+  if (!effects.atomic) return std::memcmp(old, words.data(), bytes) == 0;
+  const std::uint64_t data = words[0] | static_cast<std::uint64_t>(words[1]) << 32U;
+  std::uint64_t before = 0;
+  std::memcpy(&before, old, bytes);
+  if (bytes == 8) return keeps<std::uint64_t, std::int64_t>(effects.change, before, data);
+  return keeps<std::uint32_t, std::int32_t>(effects.change, static_cast<std::uint32_t>(before), words[0]);
+}
+
 }  // namespace
 
 std::optional<std::string> WaveCheck::memory(Wave& wave, const DecodedAt& at, const Effects& effects, const Op& op) {
@@ -136,7 +174,7 @@ std::optional<std::string> WaveCheck::memory(Wave& wave, const DecodedAt& at, co
       if (in.has(flag::format) || !in.has(flag::load | flag::store | flag::atomic)) return std::nullopt;
       access.done = waits_.memory_done(races_->now);
       const DataType type = effects.store && !effects.atomic ? info(in.opcode).src[1] : info(in.opcode).dst;
-      return lanes(wave, in, op, access, bytes_of(type));
+      return lanes(wave, in, effects, op, access, bytes_of(type));
     }
     default:
       return std::nullopt;
@@ -167,9 +205,7 @@ std::optional<std::string> WaveCheck::lds(Wave& wave, const DecodedAt& decoded, 
     access.bytes = size;
     return races_->access(order_, access, [&] {
       if (in.has(flag::d16)) return false;
-      std::array<std::uint32_t, 4> words{};
-      for (unsigned w = 0; w < (size + 3) / 4; ++w) words[w] = wave.row(row + w, half)[lane];
-      return std::memcmp(wave.lds.data + address, words.data(), size) == 0;
+      return leaves_value(wave, effects, wave.lds.data + address, size, row, half, lane, false);
     });
   };
   const bool by_m0 = in.has(flag::m0_in);
@@ -206,8 +242,8 @@ std::optional<std::string> WaveCheck::lds(Wave& wave, const DecodedAt& decoded, 
   return std::nullopt;
 }
 
-std::optional<std::string> WaveCheck::lanes(Wave& wave, const Instruction& in, const Op& op, AccessOf access,
-                                            unsigned bytes) {
+std::optional<std::string> WaveCheck::lanes(Wave& wave, const Instruction& in, const Effects& effects, const Op& op,
+                                            AccessOf access, unsigned bytes) {
   const bool flat = in.format == Format::flat;
   const auto put = [&](std::uint64_t address, unsigned half, unsigned lane) {
     if (flat && address >> 32U == private_aperture >> 32U) return true;
@@ -220,13 +256,15 @@ std::optional<std::string> WaveCheck::lanes(Wave& wave, const Instruction& in, c
       local.space = Space::local;
       local.done = waits_.local_done(races_->now);
       if (local.kind == AccessKind::coherent_read) local.kind = AccessKind::read;
-      return races_->access(order_, local, [] { return false; });
+      return races_->access(order_, local, [&] {
+        return effects.atomic &&
+               leaves_value(wave, effects, wave.lds.data + local.address, bytes, op.reg[1], half, lane, false);
+      });
     }
     return races_->access(order_, access, [&] {
-      std::array<std::uint32_t, 4> words{}, memory{};
-      for (unsigned w = 0; w < (bytes + 3) / 4; ++w) words[w] = wave.row(op.reg[1] + w, half)[lane];
-      if (in.has(flag::high)) words[0] >>= 16U;
-      return wave.port->load(address, memory.data(), bytes) && std::memcmp(memory.data(), words.data(), bytes) == 0;
+      std::array<std::uint32_t, 4> memory{};
+      return wave.port->load(address, memory.data(), bytes) &&
+             leaves_value(wave, effects, memory.data(), bytes, op.reg[1], half, lane, in.has(flag::high));
     });
   };
   const bool reads = access.kind == AccessKind::read || access.kind == AccessKind::coherent_read;

@@ -47,7 +47,8 @@ class WaveCheck {
   bool before_others(Wave& wave, const DecodedAt& at, const Effects& effects, std::span<const Op> ops);
   std::optional<std::string> wave_size(const Wave& wave, const Instruction& in, const Effects& effects);
   std::optional<std::string> memory(Wave& wave, const DecodedAt& at, const Effects& effects, const Op& op);
-  std::optional<std::string> lanes(Wave& wave, const Instruction& in, const Op& op, AccessOf access, unsigned bytes);
+  std::optional<std::string> lanes(Wave& wave, const Instruction& in, const Effects& effects, const Op& op,
+                                   AccessOf access, unsigned bytes);
   std::optional<std::string> lds(Wave& wave, const DecodedAt& decoded, const Effects& effects, const Op& op,
                                  AccessOf access, unsigned bytes);
   std::optional<std::string> scalar_memory(Wave& wave, const Instruction& in, const Op& op, AccessOf access);

@@ -172,6 +172,24 @@ TEST_CASE("simulator engine: SGPRs at entry follow the registers", "[simulator][
   CHECK(got[4] == got[5]);           // nobody set these
 }
 
+TEST_CASE("simulator engine: the shaders' clock goes on from dispatch to dispatch", "[simulator][compute]") {
+  // v_mov_b32 v2, 0 · s_getreg_b32 s4, hwreg(HW_REG_SHADER_CYCLES, 0, 20) · v_mov_b32 v1, s4 · global_store_b32 v2, v1,
+  // s[0:1]
+  const std::vector<U> words = {0x7E040280, 0xB884981D, 0x7E020204, 0xDC6A0000, 0x00000102};
+  Launcher launcher;
+  const std::uint64_t out = launcher.memory.allocate(4096);
+  DispatchState state = state_of(launcher.memory, words);
+  state.user_data[0] = static_cast<U>(out);
+  state.user_data[1] = static_cast<U>(out >> 32);
+  state.rsrc2 = 2U << 1;
+  for (U before = 0, i = 0; i < 4; ++i) {
+    REQUIRE_FALSE(launcher.engine.run_dispatch(state, launcher.memory));
+    const U now = launcher.memory.values<U>(out, 1)[0];
+    if (i != 0) CHECK(now > before);
+    before = now;
+  }
+}
+
 TEST_CASE("simulator engine: a fault in one group stops the others", "[simulator][compute]") {
   // global_load_b32 v1, v0, s[0:1] from an address that nothing is mapped at
   const std::vector<U> words = {0xDC520000U, 0x01000000U, endpgm};

@@ -295,6 +295,51 @@ TEST_CASE("simulator hazards: groups share memory without an atomic", "[simulato
   }
 }
 
+TEST_CASE("simulator hazards: atomics that change nothing beside plain loads", "[simulator][hazards]") {
+  struct Case {
+    const char* name;
+    unsigned value;
+    bool changes;
+  };
+  const unsigned zero = 128;
+  // Memory holds zeros.
+  const Case cases[] = {{"min_u32", minus_one, false}, {"max_u32", zero, false},     {"min_i32", zero, false},
+                        {"max_i32", minus_one, false}, {"and_b32", zero, false},     {"or_b32", zero, false},
+                        {"xor_b32", zero, false},      {"add_u32", zero, false},     {"sub_u32", zero, false},
+                        {"max_u32", minus_one, true},  {"min_i32", minus_one, true}, {"or_b32", minus_one, true},
+                        {"xor_b32", minus_one, true},  {"add_u32", minus_one, true}, {"inc_u32", minus_one, true}};
+  const Words done = {wait(0, 0), wait_for_stores()};
+  for (const Case& each : cases) {
+    INFO(each.name << " of " << each.value);
+    const Words value = {vop1("v_mov_b32", 12, each.value), vop1("v_mov_b32", 13, each.value)};
+    const std::string name = each.name;
+    const auto run = [&](const char* what, const Words& clear, const Words& change, const Words& load, Shape shape) {
+      INFO(what);
+      for (const bool first : {false, true}) {  // which of the two comes first
+        Planted program;
+        const Words body = first ? join({change, load}) : join({load, change});
+        const std::optional<Fault> fault = program.run(join({value, clear, body}), shape);
+        if (fault) UNSCOPED_INFO(describe(*fault));
+        CHECK(fault.has_value() == each.changes);
+        if (fault) CHECK_THAT(fault->reason, Catch::Contains("race"));
+      }
+    };
+    const Shape two_groups{2, false};
+    run("memory", {}, global(("global_atomic_" + name).c_str(), 0, 2, 12),
+        join({global("global_load_b32", 16, 2, 0), done}), two_groups);
+    const std::string wide = name.substr(0, name.size() - 2) + "64";
+    run("memory, 64 bits", {}, global(("global_atomic_" + wide).c_str(), 0, 2, 12),
+        join({global("global_load_b64", 16, 2, 0), done}), two_groups);
+    // Both waves of a group at the same words.
+    const Words same = {vop1("v_mov_b32", 14, zero), vop1("v_mov_b32", 15, zero)};
+    const Words clear = join({same, encode::ds("ds_store_b64", 0, 14, 14), {wait(0, 0), sopp("s_barrier")}});
+    run("LDS", clear, encode::ds(("ds_" + name).c_str(), 0, 14, 12), join({encode::ds("ds_load_b32", 16, 14, 0), done}),
+        {});
+    run("LDS, 64 bits", clear, encode::ds(("ds_" + wide).c_str(), 0, 14, 12),
+        join({encode::ds("ds_load_b64", 16, 14, 0), done}), {});
+  }
+}
+
 TEST_CASE("simulator hazards: a stale cache", "[simulator][hazards]") {
   const Words waits = {wait(0, 0), wait_for_stores(), sopp("s_barrier")};
   for (const char* load : {"s_load_b32", "s_load_b64", "s_load_b128", "s_load_b256", "s_load_b512"}) {
@@ -363,6 +408,9 @@ TEST_CASE("simulator hazards: what nothing has written reaches a store", "[simul
   // The same with a bit of the byte set.
   const Words ten = join({{vop1("v_mov_b32", 25, 255), 0xFF, vop1("v_mov_b32", 24, 138)},  //
                           vop3("v_bfi_b32", 24, v(25), v(24), v(20))});
+  // v20 to v22 are written and v23 is not; of v[24:25] all but the last half, as vectors of three have it.
+  const Words three = {vop1("v_mov_b32", 20, 128), vop1("v_mov_b32", 21, 128), vop1("v_mov_b32", 22, 128)};
+  const Words halves = join({{vop1("v_mov_b32", 24, 255), 0xFFFF}, vop3("v_bfi_b32", 25, v(24), v(0), v(20))});
   // Of the low half of the one and the high half of the other, as ACO writes it.
   const auto exchange = [&](unsigned a, unsigned b) {
     return join({encode::vop3("v_add_nc_u16", a - v(0), a, b, 0, {.op_sel = 2}),
@@ -404,6 +452,15 @@ TEST_CASE("simulator hazards: what nothing has written reaches a store", "[simul
        true},
       {"two words of four",
        join({{vop1("v_mov_b32", 20, 128), vop1("v_mov_b32", 21, 128)}, global("global_store_b128", 0, 2, 20)}), true},
+      {"three words of four", join({three, global("global_store_b128", 0, 2, 20)}), false},
+      {"three words of four, with a buffer",
+       join({three, encode::mubuf("buffer_store_b128", 20, 2, 4, 128, 0, false, true)}), false},
+      {"three words of four, elsewhere", join({three, global("global_store_b128", 0, 2, 20, 4)}), true},
+      {"the last three words of four", global("global_store_b128", 0, 2, 23), true},
+      {"three halves of four", join({halves, global("global_store_b64", 0, 2, 24)}), false},
+      {"three halves of four, elsewhere", join({halves, global("global_store_b64", 0, 2, 24, 4)}), true},
+      {"one word of two", join({{vop1("v_mov_b32", 20, 128)}, global("global_store_b64", 0, 2, 20)}), true},
+      {"the last word of four alone", global("global_store_b32", 0, 2, 20, 12), true},
       {"an atomic", global("global_atomic_add_u32", 0, 2, 20), true},
       {"a buffer", encode::mubuf("buffer_store_b32", 20, 2, 4, 128, 0, false, true), true},
       {"the high half", global("global_store_d16_hi_b16", 0, 2, 20), true},
