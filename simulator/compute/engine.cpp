@@ -157,7 +157,8 @@ class ComputeEngine::Impl {
   std::optional<std::uint64_t> take_group(Worker& worker);
   std::uint64_t drawn(std::uint64_t group);
   std::optional<unsigned> next_runner(Worker& worker, unsigned number);
-  bool step(unsigned number);  // one slice of one group; false: there is none, or a fault
+  // One slice of one group; false: there is none, or a fault.
+  bool step(unsigned number, std::uint64_t instructions = GroupRunner::slice);
   void report(Fault fault);
   std::optional<Fault> check_progress(const Worker& worker, const GroupRunner& runner);
 
@@ -281,12 +282,12 @@ std::optional<Fault> ComputeEngine::Impl::check_progress(const Worker& worker, c
   return Fault{FaultKind::watchdog, place, worker.context.program->word_at(place), std::move(reason)};
 }
 
-bool ComputeEngine::Impl::step(unsigned number) {
+bool ComputeEngine::Impl::step(unsigned number, std::uint64_t instructions) {
   Worker& worker = workers_[number];
   const std::optional<unsigned> taken = next_runner(worker, number);
   if (!taken) return false;
   GroupRunner& runner = *worker.runners[*taken];
-  std::optional<Fault> fault = runner.run_slice();
+  std::optional<Fault> fault = runner.run_slice(instructions);
   if (!fault && !runner.ended()) fault = check_progress(worker, runner);
   if (fault) {
     report(std::move(*fault));
@@ -327,10 +328,12 @@ std::optional<Fault> ComputeEngine::Impl::run_dispatch(const DispatchState& stat
   const auto begun = std::chrono::steady_clock::now();
   last_end_.store(begun.time_since_epoch().count(), std::memory_order_relaxed);
 
-  // The first groups here, to see whether the others are worth waking.
+  // The first groups here, to see whether the others are worth waking. Not longer: there may be few groups to share.
+  constexpr std::uint64_t first_slice = 1'000;
+  const std::uint64_t slice = threads_ > 1 ? first_slice : GroupRunner::slice;
   share_ = 1;
   bool more = true;
-  while (more && workers_[0].begun.empty() && std::chrono::steady_clock::now() - begun < alone) more = step(0);
+  while (more && workers_[0].begun.empty() && std::chrono::steady_clock::now() - begun < alone) more = step(0, slice);
   if (more) {
     constexpr std::uint64_t rounds = 16, most = 64;  // for each thread: small at the end, so that all end together
     const std::uint64_t left = groups_ - std::min(groups_, next_group_.load(std::memory_order_relaxed));

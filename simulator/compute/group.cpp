@@ -13,9 +13,8 @@ namespace {
 constexpr std::uint32_t undefined_word = 0x7FBADBADU;
 constexpr std::byte undefined_byte{0xDB};
 
-// Instructions until the next wave of a group has its turn, so that waves may wait for one another's writes; and until
-// the next group has.
-constexpr std::uint64_t turn = 2'000, slice = 50'000;
+// Instructions until the next wave of a group has its turn, so that waves may wait for one another's writes.
+constexpr std::uint64_t turn = 2'000;
 constexpr std::uint64_t drawn_lengths = 10;  // 1, 2, 4 … 512
 
 constexpr std::align_val_t alignment{64};
@@ -159,9 +158,10 @@ void GroupRunner::leave_barrier() {
   }
 }
 
-std::optional<Fault> GroupRunner::run_slice() {
+std::optional<Fault> GroupRunner::run_slice(std::uint64_t instructions) {
+  const std::uint64_t whole = std::clamp<std::uint64_t>(instructions / order_.size(), 1, turn);
   std::uint64_t spent = 0;
-  while (running_ != 0 && spent < slice) {
+  while (running_ != 0 && spent < instructions) {
     if (context_.random != nullptr) std::shuffle(order_.begin(), order_.end(), *context_.random);
     bool any_ready = false;
     for (const unsigned number : order_) {
@@ -169,7 +169,7 @@ std::optional<Fault> GroupRunner::run_slice() {
       if (seat.state != State::ready) continue;
       const std::uint64_t before = seat.wave.instructions;
       const std::uint64_t length =
-          context_.random != nullptr ? std::uint64_t{1} << (*context_.random)() % drawn_lengths : turn;
+          context_.random != nullptr ? std::uint64_t{1} << (*context_.random)() % drawn_lengths : whole;
       if (std::optional<Fault> fault = take_turn(seat, length)) return fault;
       spent += seat.wave.instructions - before;
       any_ready |= seat.state == State::ready;

@@ -38,8 +38,9 @@ class GroupRunner {
   // waves' scratch.
   void start(const GroupContext& context, std::uint64_t index, unsigned slot);
 
-  // Runs for some 50,000 instructions, or to the group's end. A fault also where `stop` was raised.
-  std::optional<Fault> run_slice();
+  // Runs for about as many instructions, or to the group's end. A fault also where `stop` was raised.
+  static constexpr std::uint64_t slice = 50'000;
+  std::optional<Fault> run_slice(std::uint64_t instructions = slice);
   bool ended() const noexcept { return running_ == 0; }
   std::uint64_t place() const noexcept;  // program counter of a wave that has not ended, for messages
 

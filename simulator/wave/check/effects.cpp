@@ -56,15 +56,20 @@ bool masks_tell_size(const Instruction& in, const Effects& effects, WaveSize wav
   });
 }
 
-// Sums, differences and exclusive disjunctions are Change::add: zero leaves the old value.
+// Sums, differences and exclusive disjunctions are Change::add: zero leaves the old value. In LDS `_rtn` may stand
+// between the operation and its type.
 Change change_of(std::string_view name) {
   constexpr std::pair<std::string_view, Change> changes[] = {
-      {"_add_u", Change::add},   {"_sub_u", Change::add},        {"_xor_b", Change::add},
-      {"_or_b", Change::bit_or}, {"_and_b", Change::bit_and},    {"_swap_b", Change::swap},
-      {"xchg_", Change::swap},   {"_min_i", Change::min_signed}, {"_max_i", Change::max_signed},
-      {"_min_u", Change::min},   {"_max_u", Change::max}};
+      {"_add_", Change::add},   {"_sub_", Change::add},     {"_xor_", Change::add},
+      {"_or_", Change::bit_or}, {"_and_", Change::bit_and}, {"_swap_", Change::swap},
+      {"xchg_", Change::swap},  {"_min_", Change::min},     {"_max_", Change::max}};
+  const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+  if (has("_f32") || has("_f64")) return Change::other;
   for (const auto& [part, change] : changes) {
-    if (name.find(part) != std::string_view::npos) return change;
+    if (!has(part)) continue;
+    const bool is_signed = has("_i32") || has("_i64");
+    if (is_signed && change == Change::min) return Change::min_signed;
+    return is_signed && change == Change::max ? Change::max_signed : change;
   }
   return Change::other;
 }

@@ -1,6 +1,7 @@
 // Loads, stores and atomics of any address space, a lane at a time or side by side.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -22,6 +23,30 @@ inline void store_word(std::byte* at, Word value) {
   __atomic_store_n(reinterpret_cast<Word*>(at), value, __ATOMIC_RELAXED);
 }
 
+// Where lanes that stand side by side begin, in bytes.
+template <unsigned Words>
+inline constexpr auto consecutive = [] {
+  std::array<Word, group> offsets{};
+  for (unsigned i = 0; i < group; ++i) offsets[i] = i * Words * word_bytes;
+  return offsets;
+}();
+
+// The page that holds all of 32 lanes' aligned words, and where each begins there; null where no page does.
+template <class Space>
+const std::byte* one_page(const Space& space, const Addresses& at, unsigned bytes, Word* begin) {
+  if (at.active != ~0U || at.careful) return nullptr;
+  Wide differing = 0;
+  Word last = 0, all = 0;
+  for (unsigned i = 0; i < group; ++i) {
+    differing |= at.lane[i] ^ at.lane[0];
+    begin[i] = static_cast<Word>(at.lane[i] & (Page::bytes - 1));
+    last = begin[i] > last ? begin[i] : last;
+    all |= begin[i];
+  }
+  if (differing / Page::bytes != 0 || (all & 3U) != 0 || last + bytes > Page::bytes) return nullptr;
+  return space.linear_read(at.lane[0] & ~Wide{Page::bytes - 1}, 1);
+}
+
 template <class Space, unsigned Words>
 Next load_words(Wave& wave, const Op& op) {
   constexpr unsigned bytes = Words * word_bytes;
@@ -36,17 +61,18 @@ Next load_words(Wave& wave, const Op& op) {
         if constexpr (Words == 1) {
           wave.lane_memory->load_row(rows[0], from, mask);
         } else {
-          const auto* words = reinterpret_cast<const Word*>(from);
-          for (Word left = mask; left != 0; left &= left - 1) {
-            const unsigned i = static_cast<unsigned>(__builtin_ctz(left));
-            for (unsigned w = 0; w < Words; ++w) rows[w][i] = words[i * Words + w];
-          }
+          wave.lane_memory->load_lanes(rows, Words, from, consecutive<Words>.data(), mask);
         }
         continue;
       }
     }
     Addresses at;
     if (!space.addresses(half, bytes, at)) return Next::fault;
+    alignas(64) Word begin[group];
+    if (const std::byte* all = one_page(space, at, bytes, begin)) {
+      wave.lane_memory->load_lanes(rows, Words, all, begin, ~0U);
+      continue;
+    }
     Wide page = ~Wide{0};
     const std::byte* data = nullptr;
     for (Word left = at.active; left != 0; left &= left - 1) {
@@ -81,10 +107,7 @@ Next store_words(Wave& wave, const Op& op) {
         if constexpr (Words == 1) {
           std::memcpy(to, rows[0], bytes * group);
         } else {
-          auto* words = reinterpret_cast<Word*>(to);
-          for (unsigned i = 0; i < group; ++i) {
-            for (unsigned w = 0; w < Words; ++w) words[i * Words + w] = rows[w][i];
-          }
+          wave.lane_memory->store_lanes(rows, Words, to, consecutive<Words>.data(), ~0U);
         }
         space.wrote(base, bytes * group);
         continue;

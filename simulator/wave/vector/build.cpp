@@ -87,11 +87,14 @@ bool local_offsets(Wave& wave, const Op& op, unsigned half, Word bytes, Word off
   const Word mask = wave.exec(half);
   if (bytes > wave.lds.bytes) return false;
   const Word limit = wave.lds.bytes - bytes;
-  Word beyond = 0;
+  Word largest = 0;
   for (unsigned i = 0; i < group; ++i) {
     out[i] = from[i] + offset;  // of 32 bits: compilers put a negative number in the register
-    beyond |= (mask >> i & 1U) != 0 && out[i] > limit ? 1U : 0U;
+    largest = out[i] > largest ? out[i] : largest;
   }
+  if (largest <= limit) return true;
+  Word beyond = 0;
+  for (unsigned i = 0; i < group; ++i) beyond |= (mask >> i & 1U) != 0 && out[i] > limit ? 1U : 0U;
   return beyond == 0;
 }
 

@@ -333,10 +333,16 @@ TEST_CASE("simulator hazards: atomics that change nothing beside plain loads", "
     // Both waves of a group at the same words.
     const Words same = {vop1("v_mov_b32", 14, zero), vop1("v_mov_b32", 15, zero)};
     const Words clear = join({same, encode::ds("ds_store_b64", 0, 14, 14), {wait(0, 0), sopp("s_barrier")}});
-    run("LDS", clear, encode::ds(("ds_" + name).c_str(), 0, 14, 12), join({encode::ds("ds_load_b32", 16, 14, 0), done}),
-        {});
-    run("LDS, 64 bits", clear, encode::ds(("ds_" + wide).c_str(), 0, 14, 12),
-        join({encode::ds("ds_load_b64", 16, 14, 0), done}), {});
+    const auto local = [&](const std::string& what, unsigned dst) {
+      const std::size_t type = what.find('_');
+      const std::string rtn = dst != 0 ? "_rtn" : "";
+      return encode::ds(("ds_" + what.substr(0, type) + rtn + what.substr(type)).c_str(), dst, 14, 12);
+    };
+    for (const unsigned dst : {0, 18}) {  // 18: it gives the old value, which orders the two atomics
+      if (dst != 0 && each.changes) continue;
+      run("LDS", clear, local(name, dst), join({encode::ds("ds_load_b32", 16, 14, 0), done}), {});
+      run("LDS, 64 bits", clear, local(wide, dst), join({encode::ds("ds_load_b64", 16, 14, 0), done}), {});
+    }
   }
 }
 
