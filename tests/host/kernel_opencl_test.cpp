@@ -11,11 +11,23 @@ using kiln::DType;
 using kiln::HostTensor;
 using kiln::Shape;
 
+namespace {
+
+bool lacks_clang() {
+  if (std::system("command -v clang-19 >/dev/null 2>&1") == 0) return false;
+  WARN("skipped: no clang-19 on this machine");
+  return true;
+}
+
+Finished run_on_card(const ResourceJobs& jobs, const std::filesystem::path& file) {
+  return run_kiln({"simulate", "--", std::string(KILN_BINARY_DIR) + "/bin/kiln", "run", file.string(), "--json",
+                   "--cache-dir", (jobs.folder / "cache").string()});
+}
+
+}  // namespace
+
 TEST_CASE("kernel in OpenCL C: OpenCL C's own names of types, and vectors of three, are checked as what they are") {
-  if (std::system("command -v clang-19 >/dev/null 2>&1") != 0) {
-    WARN("skipped: no clang-19 on this machine");
-    return;
-  }
+  if (lacks_clang()) return;
   const ResourceJobs jobs;
   jobs.folder.write("named.cl", R"(
 // typedef double DATA_TYPE;
@@ -42,8 +54,7 @@ kernel void first(global const float3* x, global float* y) { y[get_global_id(0)]
   const auto file =
       jobs.folder.write("jobs.toml", job("scaled", "single.npy", ", " + n) + job("scaled", "double.npy", ", " + n) +
                                          job("first", "packed.npy", ""));
-  const Finished finished = run_kiln({"simulate", "--", std::string(KILN_BINARY_DIR) + "/bin/kiln", "run",
-                                      file.string(), "--json", "--cache-dir", (jobs.folder / "cache").string()});
+  const Finished finished = run_on_card(jobs, file);
   INFO(finished.err << finished.out);
   CHECK(finished.status == 1);
   const auto json = finished.json();
@@ -55,10 +66,7 @@ kernel void first(global const float3* x, global float* y) { y[get_global_id(0)]
 }
 
 TEST_CASE("kernel in OpenCL C: asynchronous copies, sub-groups and values of every type in OpenCL C") {
-  if (std::system("command -v clang-19 >/dev/null 2>&1") != 0) {
-    WARN("skipped: no clang-19 on this machine");
-    return;
-  }
+  if (lacks_clang()) return;
   const TemporaryFolder folder;
   // 80 work-items: two whole sub-groups of 32 and one of 16.
   folder.write("groups.cl", R"cl(
@@ -135,10 +143,7 @@ bindings = [ { input = "x.npy" }, { output = "y.npy", shape = [640], dtype = "in
 }
 
 TEST_CASE("kernel in OpenCL C: a saturated conversion makes NaN 0, of every type and mode") {
-  if (std::system("command -v clang-19 >/dev/null 2>&1") != 0) {
-    WARN("skipped: no clang-19 on this machine");
-    return;
-  }
+  if (lacks_clang()) return;
   const ResourceJobs jobs;
   // With "##" in the text every conversion is replaced, without it those that the text names.
   const std::string named = R"(
@@ -168,8 +173,7 @@ kernel void saturate(global const float* x, global long* y) {
         "[[job]]\nname = \"saturate\"\nop = \"kernel\"\nsource = \"" + source +
             ".cl\"\ndevice = \"amdgpu:0\"\nworkgroup = [4]\ngrid = [1]\nbindings = [ { input = \"x.npy\" }, "
             "{ output = \"y.npy\", shape = [32], dtype = \"int64\" } ]\n");
-    const Finished finished = run_kiln({"simulate", "--", std::string(KILN_BINARY_DIR) + "/bin/kiln", "run",
-                                        file.string(), "--json", "--cache-dir", (jobs.folder / "cache").string()});
+    const Finished finished = run_on_card(jobs, file);
     INFO(source << ": " << finished.err << finished.out);
     REQUIRE(finished.status == 0);
     const auto y = jobs.tensor("y.npy");
@@ -183,10 +187,7 @@ kernel void saturate(global const float* x, global long* y) {
 }
 
 TEST_CASE("kernel in OpenCL C: abs_diff is right where the difference of signed integers overflows") {
-  if (std::system("command -v clang-19 >/dev/null 2>&1") != 0) {
-    WARN("skipped: no clang-19 on this machine");
-    return;
-  }
+  if (lacks_clang()) return;
   const ResourceJobs jobs;
   jobs.folder.write("differ.cl", R"(
 kernel void differ(global const long* x, global ulong* y) {
@@ -207,8 +208,7 @@ kernel void differ(global const long* x, global ulong* y) {
       "jobs.toml",
       "[[job]]\nname = \"differ\"\nop = \"kernel\"\nsource = \"differ.cl\"\ndevice = \"amdgpu:0\"\nworkgroup = [1]\n"
       "grid = [1]\nbindings = [ { input = \"x.npy\" }, { output = \"y.npy\", shape = [8], dtype = \"uint64\" } ]\n");
-  const Finished finished = run_kiln({"simulate", "--", std::string(KILN_BINARY_DIR) + "/bin/kiln", "run",
-                                      file.string(), "--json", "--cache-dir", (jobs.folder / "cache").string()});
+  const Finished finished = run_on_card(jobs, file);
   INFO(finished.err << finished.out);
   REQUIRE(finished.status == 0);
   const auto y = jobs.tensor("y.npy");
@@ -218,10 +218,7 @@ kernel void differ(global const long* x, global ulong* y) {
 }
 
 TEST_CASE("kernel in OpenCL C: signed integers become half in every rounding mode") {
-  if (std::system("command -v clang-19 >/dev/null 2>&1") != 0) {
-    WARN("skipped: no clang-19 on this machine");
-    return;
-  }
+  if (lacks_clang()) return;
   const ResourceJobs jobs;
   jobs.folder.write("round.cl", R"(
 kernel void round_to_half(global const int* x, global float* y) {
@@ -240,8 +237,7 @@ kernel void round_to_half(global const int* x, global float* y) {
       "jobs.toml",
       "[[job]]\nname = \"round\"\nop = \"kernel\"\nsource = \"round.cl\"\ndevice = \"amdgpu:0\"\nworkgroup = [4]\n"
       "grid = [1]\nbindings = [ { input = \"x.npy\" }, { output = \"y.npy\", shape = [24] } ]\n");
-  const Finished finished = run_kiln({"simulate", "--", std::string(KILN_BINARY_DIR) + "/bin/kiln", "run",
-                                      file.string(), "--json", "--cache-dir", (jobs.folder / "cache").string()});
+  const Finished finished = run_on_card(jobs, file);
   INFO(finished.err << finished.out);
   REQUIRE(finished.status == 0);
   const auto y = jobs.tensor("y.npy");

@@ -173,37 +173,6 @@ TEST_CASE("simulator memory: faults name the address and the instruction", "[sim
   CHECK(fault_of(encode::flat(scratch, "scratch_load_b32", 4, 1, 0, off)).kind == FaultKind::overrun);
 }
 
-TEST_CASE("simulator LDS: widths, pairs and atomics", "[simulator][wave]") {
-  Bench bench;
-  for (unsigned lane = 0; lane < 32; ++lane) {
-    bench.vgpr(1, lane) = lane * 8;
-    bench.set_vgpr64(2, lane, W{lane} << 40 | 7 * lane);
-    bench.vgpr(4, lane) = 0;
-    bench.vgpr(5, lane) = 1 + lane;
-  }
-  constexpr unsigned pair = 2 | 100 << 8;  // elements 2 and 100
-  REQUIRE_FALSE(bench.run(encode::join(
-      {encode::ds("ds_store_b64", 0, 1, 2), encode::ds("ds_load_b64", 10, 1, 0),
-       encode::ds("ds_load_2addr_b32", 12, 1, 0, 0, 0 | 1 << 8), encode::ds("ds_store_2addr_b32", 0, 1, 5, 3, pair),
-       encode::ds("ds_load_2addr_b32", 14, 1, 0, 0, pair), encode::ds("ds_add_rtn_u32", 16, 4, 5, 0, 2048),
-       encode::ds("ds_max_u32", 0, 4, 5, 0, 2052), encode::ds("ds_store_b8", 0, 4, 5, 0, 2060),
-       encode::ds("ds_load_i8", 17, 4, 0, 0, 2060), encode::ds("ds_cmpstore_rtn_b32", 18, 4, 5, 4, 2064)})));
-  for (unsigned lane = 0; lane < 32; ++lane) {
-    INFO("lane " << lane);
-    CHECK(bench.vgpr64(10, lane) == (W{lane} << 40 | 7 * lane));
-    CHECK(bench.vgpr(12, lane) == 7 * lane);
-    CHECK(bench.vgpr(13, lane) == lane << 8);
-    CHECK(bench.vgpr(14, lane) == 1 + lane);
-    CHECK(bench.vgpr(15, lane) == lane << 8);
-    CHECK(bench.vgpr(16, lane) == lane * (lane + 1) / 2);
-    CHECK(bench.vgpr(17, lane) == 32);
-    CHECK(bench.vgpr(18, lane) == (lane == 0 ? 0 : 1));  // only the first finds the zero
-  }
-  U word;
-  std::memcpy(&word, bench.lds.data() + 2052, 4);
-  CHECK(word == 32);
-}
-
 TEST_CASE("simulator flat: one instruction reaches memory, LDS and scratch", "[simulator][wave]") {
   Bench bench;
   const W address = bench.memory.allocate(4096), place = bench.memory.allocate(4096);
@@ -441,37 +410,6 @@ TEST_CASE("simulator memory: a load of some lanes changes nothing but their word
         }
       }
     }
-  }
-}
-
-TEST_CASE("simulator DS: counts of active lanes are appended and consumed", "[simulator][wave]") {
-  for (const WaveSize size : {WaveSize::wave32, WaveSize::wave64}) {
-    Bench bench({.wave = size});
-    const U before = 1000;
-    std::memcpy(bench.lds.data() + 72, &before, 4);
-    bench.sgpr(125) = 0xABCD0040;  // M0: the low half is the address
-    bench.set_vgpr(1, 7);
-    bench.set_vgpr(2, 7);
-    bench.set_exec(size == WaveSize::wave32 ? 0x80000011U : 0x8000001180000001U);
-    REQUIRE_FALSE(
-        bench.run(encode::join({encode::ds("ds_append", 1, 0, 0, 0, 8), encode::ds("ds_consume", 2, 0, 0, 0, 8),
-                                encode::ds("ds_consume", 3, 0, 0, 0, 8)})));
-    const U lanes = size == WaveSize::wave32 ? 3 : 5;
-    CHECK(bench.vgpr(1, 0) == 1000);
-    CHECK(bench.vgpr(1, 31) == 1000);
-    CHECK(bench.vgpr(1, 1) == 7);
-    CHECK(bench.vgpr(2, 0) == 1000 + lanes);
-    CHECK(bench.vgpr(3, 0) == 1000);
-    U after = 0;
-    std::memcpy(&after, bench.lds.data() + 72, 4);
-    CHECK(after == 1000 - lanes);
-    bench.set_exec(0);
-    REQUIRE_FALSE(bench.run(encode::ds("ds_append", 1, 0, 0, 0, 8)));
-    CHECK(bench.vgpr(1, 1) == 7);
-    bench.set_exec(1);
-    CHECK(bench.run(encode::ds("ds_append", 1, 0, 0, 0, 9))->kind == FaultKind::misaligned);
-    bench.sgpr(125) = 4093;
-    CHECK(bench.run(encode::ds("ds_append", 1, 0, 0))->kind == FaultKind::overrun);
   }
 }
 

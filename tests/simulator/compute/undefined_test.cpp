@@ -1,0 +1,151 @@
+// Planted hazards: a store of what nothing has written, and what only looks like one.
+#include <catch2/catch.hpp>
+
+#include "tests/simulator/compute/planted.hpp"
+
+namespace kiln::simulator::test {
+
+using namespace planted;
+
+TEST_CASE("simulator hazards: what nothing has written reaches a store", "[simulator][hazards]") {
+  // v20 to v23 and s40 have not been written; v24 to v27 are.
+  const Words defined = {vop1("v_mov_b32", 24, 128), vop1("v_mov_b32", 25, 128), vop1("v_mov_b32", 26, 128),
+                         vop1("v_mov_b32", 27, 128)};
+  const Words done = {wait(0, 0)};
+  struct Case {
+    const char* name;
+    Words words;
+    bool undefined;
+  };
+  const auto store = [](unsigned data) { return global("global_store_b32", 0, 2, data); };
+  const auto vop3 = [](const char* name, unsigned dst, unsigned a, unsigned b, unsigned c = 0) {
+    return encode::vop3(name, dst, a, b, c);
+  };
+  constexpr unsigned s40 = 40, one = 129, sixteen = 144, twenty_four = 152;
+  // v24: one byte that is written below three that are not; and what leaves that byte written.
+  const Words byte = join({{vop1("v_mov_b32", 25, 255), 0xFF}, vop3("v_bfi_b32", 24, v(25), v(0), v(20))});
+  const Words sums = join({vop3("v_add_nc_u16", 24, v(24), v(24)), vop3("v_mul_lo_u16", 24, v(24), v(24)),
+                           vop3("v_sub_nc_u16", 24, 128, v(24)), vop3("v_lshlrev_b16", 24, one, v(24))});
+  // The same with a bit of the byte set.
+  const Words ten = join({{vop1("v_mov_b32", 25, 255), 0xFF, vop1("v_mov_b32", 24, 138)},  //
+                          vop3("v_bfi_b32", 24, v(25), v(24), v(20))});
+  // v20 to v22 are written and v23 is not; of v[24:25] all but the last half, as vectors of three have it.
+  const Words three = {vop1("v_mov_b32", 20, 128), vop1("v_mov_b32", 21, 128), vop1("v_mov_b32", 22, 128)};
+  const Words halves = join({{vop1("v_mov_b32", 24, 255), 0xFFFF}, vop3("v_bfi_b32", 25, v(24), v(0), v(20))});
+  // Of the low half of the one and the high half of the other, as ACO writes it.
+  const auto exchange = [&](unsigned a, unsigned b) {
+    return join({encode::vop3("v_add_nc_u16", a - v(0), a, b, 0, {.op_sel = 2}),
+                 encode::vop3("v_sub_nc_u16", b - v(0), a, b, 0, {.op_sel = 10}),
+                 encode::vop3("v_sub_nc_u16", a - v(0), a, b, 0, {.op_sel = 2})});
+  };
+  // Bytes of two registers by a selector: 0 to 3 of the second, 4 to 7 of the first, 8 to 11 signs, above constants.
+  const auto permuted = [&](unsigned a, unsigned b, U selector) {
+    return join({{vop1("v_mov_b32", 26, 255), selector}, vop3("v_perm_b32", 24, a, b, v(26))});
+  };
+  // A scalar operation on that byte, whose result is stored.
+  const auto from_scalar = [&](const Words& words) {
+    return join({{vop1("v_readfirstlane_b32", s40, v(24))}, words, {vop1("v_mov_b32", 24, s40)}, store(24)});
+  };
+  const std::vector<Case> cases = {
+      {"a register", store(20), true},
+      {"a scalar register", join({{vop1("v_mov_b32", 24, s40)}, store(24)}), true},
+      {"a sum", join({{vop2("v_add_nc_u32", 24, v(20), 0)}, store(24)}), true},
+      {"a float", join({{vop2("v_add_f32", 24, v(20), 24)}, store(24)}), true},
+      {"a product", join({vop3("v_mul_lo_u32", 24, v(20), v(0)), store(24)}), true},
+      {"a fused product", join({vop3("v_fma_f32", 24, v(0), v(0), v(20)), store(24)}), true},
+      {"an accumulator", join({{vop2("v_fmac_f32", 20, v(0), 0)}, store(20)}), true},
+      {"a double", join({vop3("v_add_f64", 24, v(20), v(26)), store(24)}), true},
+      {"a conversion", join({{vop1("v_cvt_f32_u32", 24, v(20))}, store(24)}), true},
+      {"a compare",
+       join({vop3("v_cmp_eq_u32", vcc_lo, v(20), v(0)), vop3("v_cndmask_b32", 24, 128, one, vcc_lo), store(24)}), true},
+      {"a packed sum", join({encode::vop3p("v_pk_add_f16", 24, v(20), v(24)), store(24)}), true},
+      {"a first lane", join({{vop1("v_readfirstlane_b32", 40, v(20)), vop1("v_mov_b32", 24, 40)}, store(24)}), true},
+      {"LDS", join({encode::ds("ds_load_b32", 24, 2, 0), done, store(24)}), true},
+      {"LDS, a byte", join({encode::ds("ds_load_u8", 24, 2, 0), done, store(24)}), true},
+      {"LDS, four words of which one was written",
+       join({encode::ds("ds_store_b32", 0, 2, 8), encode::ds("ds_load_b128", 24, 2, 0), done,
+             global("global_store_b128", 0, 2, 24)}),
+       true},
+      {"an address", global("global_store_b32", 0, 20, 8), true},
+      {"half of the lanes",
+       join({{sopk("s_movk_i32", exec_lo, 0xF), vop1("v_mov_b32", 20, 128), sop1("s_mov_b32", exec_lo, minus_one)},
+             store(20)}),
+       true},
+      {"two words of four",
+       join({{vop1("v_mov_b32", 20, 128), vop1("v_mov_b32", 21, 128)}, global("global_store_b128", 0, 2, 20)}), true},
+      {"three words of four", join({three, global("global_store_b128", 0, 2, 20)}), false},
+      {"three words of four, with a buffer",
+       join({three, encode::mubuf("buffer_store_b128", 20, 2, 4, 128, 0, false, true)}), false},
+      {"three words of four, elsewhere", join({three, global("global_store_b128", 0, 2, 20, 4)}), true},
+      {"the last three words of four", global("global_store_b128", 0, 2, 23), true},
+      {"three halves of four", join({halves, global("global_store_b64", 0, 2, 24)}), false},
+      {"three halves of four, elsewhere", join({halves, global("global_store_b64", 0, 2, 24, 4)}), true},
+      {"one word of two", join({{vop1("v_mov_b32", 20, 128)}, global("global_store_b64", 0, 2, 20)}), true},
+      {"the last word of four alone", global("global_store_b32", 0, 2, 20, 12), true},
+      {"an atomic", global("global_atomic_add_u32", 0, 2, 20), true},
+      {"a buffer", encode::mubuf("buffer_store_b32", 20, 2, 4, 128, 0, false, true), true},
+      {"the high half", global("global_store_d16_hi_b16", 0, 2, 20), true},
+      {"a shift that keeps some", join({{vop2("v_lshrrev_b32", 24, sixteen, 20)}, store(24)}), true},
+
+      {"no bit by conjunction", join({{vop2("v_and_b32", 24, 128, 20)}, store(24)}), false},
+      {"no bit by disjunction", join({{vop2("v_or_b32", 24, minus_one, 20)}, store(24)}), false},
+      {"no bit by shifts", join({{vop1("v_mov_b32", 20, 128)}, {vop2("v_lshlrev_b32", 24, sixteen, 20)}, store(24)}),
+       false},
+      {"the other of a selection",
+       join({vop3("v_cmp_eq_u32", vcc_lo, v(0), v(0)), vop3("v_cndmask_b32", 24, v(20), v(8), vcc_lo), store(24)}),
+       false},
+      {"lanes that are off", join({{sopk("s_movk_i32", exec_lo, 0xF), vop1("v_mov_b32", 20, 128)}, store(20)}), false},
+      {"the low half alone",
+       join({global("global_load_d16_b16", 20, 2, 0), done, global("global_store_b16", 0, 2, 20)}), false},
+      {"the low word of a wide sum",
+       join({{vop1("v_mov_b32", 20, 128)}, encode::vop3sd("v_mad_u64_u32", 24, off, v(0), v(0), v(20)), store(24)}),
+       false},
+      {"two packed halves", join({{vop2("v_cvt_pk_rtz_f16_f32", 24, 128, 20)}, global("global_store_b16", 0, 2, 24)}),
+       false},
+      {"what LDS was given",
+       join({encode::ds("ds_store_b64", 0, 2, 8), encode::ds("ds_load_b64", 20, 2, 0), done, store(20)}), false},
+      {"the low byte of 16-bit sums", join({byte, sums, global("global_store_b8", 0, 2, 24)}), false},
+      {"the high byte of 16-bit sums", join({byte, sums, global("global_store_b16", 0, 2, 24)}), true},
+      {"the high byte of a reversal",
+       join({byte, {vop1("v_bfrev_b32", 24, v(24)), vop2("v_lshrrev_b32", 24, twenty_four, 24)}, store(24)}), false},
+      {"the byte below it",
+       join({byte, {vop1("v_bfrev_b32", 24, v(24)), vop2("v_lshrrev_b32", 24, sixteen, 24)}, store(24)}), true},
+      {"a scalar byte, extended", join({byte, from_scalar({sop1("s_sext_i32_i8", s40, s40)})}), false},
+      {"a scalar half, extended", join({byte, from_scalar({sop1("s_sext_i32_i16", s40, s40)})}), true},
+      {"a scalar field", join({byte, from_scalar({sop2("s_bfe_i32", s40, s40, 255), 0x80000})}), false},
+      {"a scalar field of 64 bits", join({byte, from_scalar({sop2("s_bfe_i64", s40, s40, 255), 0x80000})}), false},
+      {"a scalar field of the upper 32 bits", join({byte, from_scalar({sop2("s_bfe_i64", s40, s40, 255), 0x80020})}),
+       true},
+      {"a scalar field with a bit too many", join({byte, from_scalar({sop2("s_bfe_i32", s40, s40, 255), 0x90000})}),
+       true},
+      {"the first bit set, below what is undefined", join({ten, {vop1("v_ctz_i32_b32", 24, v(24))}, store(24)}), false},
+      {"the first bit set, among it", join({byte, {vop1("v_ctz_i32_b32", 24, v(24))}, store(24)}), true},
+      {"the last bit set, above what is undefined",
+       join({ten, {vop1("v_bfrev_b32", 24, v(24)), vop1("v_clz_i32_u32", 24, v(24))}, store(24)}), false},
+      {"the last bit set, among it", join({ten, {vop1("v_clz_i32_u32", 24, v(24))}, store(24)}), true},
+      {"the written byte, four times", join({byte, vop3("v_perm_b32", 24, v(0), v(24), 128), store(24)}), false},
+      {"a byte beside it, first", join({byte, vop3("v_perm_b32", 24, v(0), v(24), one), store(24)}), true},
+      {"a byte beside it, third", join({byte, permuted(v(0), v(24), 0x00010000), store(24)}), true},
+      {"a byte beside it, as a vector of three has it", join({byte, permuted(v(0), v(24), 0x01000000), store(24)}),
+       false},
+      {"the written byte of the first operand", join({byte, permuted(v(24), v(0), 0x04040404), store(24)}), false},
+      {"a byte beside it of the first operand", join({byte, permuted(v(24), v(0), 0x04050404), store(24)}), true},
+      {"the sign of an undefined half", join({byte, permuted(v(0), v(24), 0x0C080C0C), store(24)}), true},
+      {"constants by permutation", join({byte, permuted(v(24), v(24), 0x0D0C0D0C), store(24)}), false},
+      {"a half, after an exchange", join({exchange(v(20), v(8)), global("global_store_b16", 0, 2, 20)}), false},
+      {"the other half of an exchange", join({exchange(v(20), v(8)), global("global_store_d16_hi_b16", 0, 2, 8)}),
+       true},
+      {"the other, exchanged back",
+       join({exchange(v(20), v(8)), exchange(v(20), v(8)), global("global_store_d16_hi_b16", 0, 2, 8)}), false},
+      {"what is never stored", {vop2("v_add_f32", 24, v(20), 21)}, false}};
+  for (const Case& each : cases) {
+    INFO(each.name);
+    Planted program;
+    const std::optional<Fault> fault = program.run(join({defined, each.words}));
+    if (fault) UNSCOPED_INFO(describe(*fault));
+    CHECK(fault.has_value() == each.undefined);
+    if (fault) CHECK_THAT(fault->reason, Catch::Contains("uninitialised"));
+  }
+}
+
+}  // namespace kiln::simulator::test
