@@ -9,8 +9,8 @@
 // and what because they were not let run.
 #include "executor/ring_executor.hpp"
 
-#include "figures/figures.hpp"
-#include "figures/google_figures.hpp"
+#include "figures.hpp"
+#include "google_figures.hpp"
 
 #include <benchmark/benchmark.h>
 

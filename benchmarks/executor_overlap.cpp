@@ -8,7 +8,7 @@
 // busy: a convolution on the cpu device while another process takes a core, against without; pairs in turns.
 //   cpu_contention has more shapes, and oneDNN on OpenMP's threads beside them.
 #include "executor_bench.hpp"
-#include "figures/figures.hpp"
+#include "figures.hpp"
 
 #include "reference/compare.hpp"
 #include "support/taken_core.hpp"

@@ -1,7 +1,7 @@
 #include "console.hpp"
 
 #include "interrupt.hpp"
-#include "progress/progress_bar.hpp"
+#include "progress.hpp"
 
 #include <kiln/config_reader.hpp>
 #include <kiln/result_files.hpp>

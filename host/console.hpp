@@ -1,6 +1,4 @@
-// Console: messages on standard error, results on standard output or in a file; colour and redrawing on terminals only.
-//
-// Thread-safety: ConsoleLog from any thread, the rest from the main thread.
+// The exit statuses of `kiln`: a contract with scripts.
 #pragma once
 
 #include <kiln/log.hpp>
@@ -14,6 +12,17 @@
 #include <string_view>
 
 namespace kiln::host {
+
+enum ExitStatus : int {
+  exit_done = 0,
+  exit_job_failed = 1,
+  exit_usage = 2,      // usage or configuration
+  exit_no_device = 3,  // no device could serve
+};
+
+// Console: messages on standard error, results on standard output or in a file; colour and redrawing on terminals only.
+//
+// Thread-safety: ConsoleLog from any thread, the rest from the main thread.
 
 enum class Progress { invalid = 0, automatic, plain, none };
 
@@ -37,8 +46,8 @@ class ConsoleLog : public LogSink {
 // "kiln: message" on standard error, as visible_lines().
 void complain(std::string_view message);
 
-// Writes the result of a verb to standard output, or atomically to a file (--output). A failed write or a closed pipe is
-// an error.
+// Writes the result of a verb to standard output, or atomically to a file (--output). A failed write or a closed pipe
+// is an error.
 Status emit(std::string_view text, const std::optional<std::filesystem::path>& file);
 
 // A progress line on standard error: redrawn on a terminal, one line per step with Progress::plain.

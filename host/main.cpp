@@ -1,5 +1,5 @@
 // The `kiln` command: parses, hands over to a verb, and leaves with its exit status.
-#include "exit_status.hpp"
+#include "console.hpp"
 #include "options.hpp"
 #include "verbs/verbs.hpp"
 

@@ -1,6 +1,6 @@
 #include "session.hpp"
 
-#include "exit_status.hpp"
+#include "console.hpp"
 #include "verbs/job_check.hpp"
 
 #include <kiln/cache_admin.hpp>

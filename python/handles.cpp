@@ -9,8 +9,8 @@
 #include <set>
 #include <utility>
 
-#include "callbacks.hpp"
-#include "own_compiler.hpp"
+#include "interpreter.hpp"
+#include "module.hpp"
 
 namespace kiln::python {
 namespace {

@@ -17,7 +17,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "object.hpp"
+#include "interpreter.hpp"
 
 namespace kiln::python {
 

@@ -1,6 +1,6 @@
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030b0000
-#include "jobs.hpp"
+#include "module.hpp"
 
 #include <kiln.h>
 
@@ -12,10 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "callbacks.hpp"
 #include "handles.hpp"
-#include "memory.hpp"
-#include "object.hpp"
+#include "interpreter.hpp"
 
 namespace kiln::python {
 namespace {

@@ -1,6 +1,6 @@
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030b0000
-#include "memory.hpp"
+#include "module.hpp"
 
 #include <cstdint>
 #include <cstdlib>
@@ -8,8 +8,7 @@
 #include <memory>
 #include <new>
 
-#include "callbacks.hpp"
-#include "object.hpp"
+#include "interpreter.hpp"
 
 namespace kiln::python {
 namespace {

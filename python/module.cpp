@@ -16,12 +16,9 @@
 #include <cstring>
 #include <utility>
 
-#include "callbacks.hpp"
 #include "handles.hpp"
-#include "jobs.hpp"
-#include "memory.hpp"
-#include "object.hpp"
-#include "own_compiler.hpp"
+#include "interpreter.hpp"
+#include "module.hpp"
 
 namespace kiln::python {
 namespace {

@@ -1,6 +1,6 @@
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030b0000
-#include "own_compiler.hpp"
+#include "module.hpp"
 
 #include <unistd.h>
 
@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "callbacks.hpp"
 #include "handles.hpp"
+#include "interpreter.hpp"
 
 namespace kiln::python {
 namespace {

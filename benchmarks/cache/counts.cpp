@@ -6,7 +6,7 @@
 // its source. Allocations and system calls are those of the calling thread's path: of the second and later hits, when
 // what is made once is made.
 #include "cache/tiered_cache.hpp"
-#include "figures/figures.hpp"
+#include "figures.hpp"
 #include "places.hpp"
 
 #include "core/cache/synthetic_device.hpp"

@@ -9,12 +9,11 @@
 // nothing but the comparison of what it is given with what was stored, for every hit. Each round asks a cache just
 // opened for each program once, so that no hit is memory's. Figures are over five rounds: the median of the rounds' p50
 // and p99, and the least and greatest p50. Files are in the page cache.
-#include "base/checksum.hpp"
+#include "base/digest.hpp"
 #include "cache/disk_tier.hpp"
 #include "cache/entry_format.hpp"
-#include "cache/program_payload.hpp"
 #include "cache/tiered_cache.hpp"
-#include "figures/figures.hpp"
+#include "figures.hpp"
 
 #include "opengl/adopt/own_context.hpp"
 

@@ -9,11 +9,11 @@
 // from a convolution's description to the primitive. Every lookup's answer is compared; oneDNN's must be a primitive of
 // the implementation that was made first.
 #include "cache/tiered_cache.hpp"
-#include "runtime/plan_memo.hpp"
+#include "runtime/planner.hpp"
 
 #include "core/cache/synthetic_device.hpp"
-#include "figures/figures.hpp"
-#include "figures/google_figures.hpp"
+#include "figures.hpp"
+#include "google_figures.hpp"
 
 #include <benchmark/benchmark.h>
 

@@ -16,7 +16,7 @@
 #include "cache/tiered_cache.hpp"
 
 #include "core/cache/synthetic_device.hpp"
-#include "figures/figures.hpp"
+#include "figures.hpp"
 
 #include <fcntl.h>
 #include <kiln/clock.hpp>

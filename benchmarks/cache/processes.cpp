@@ -11,11 +11,11 @@
 // plugin, the driver's own cache adopted and empty. Each measurement is made of new processes on a new folder, told
 // from the first one's start of work to the last one's end; starting EGL is left out. The arms run in turns, medians
 // and quartiles are given. "in order" is the same without build_all(): one get_or_build() after another.
-#include "cache/build_all.hpp"
+#include "cache/tiered_cache.hpp"
 
 #include "cache/corpus.hpp"
 #include "core/cache/synthetic_device.hpp"
-#include "figures/figures.hpp"
+#include "figures.hpp"
 #include "places.hpp"
 
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-#include "conv/contestant.hpp"
+#include "conv/contestants.hpp"
 
 namespace kiln::bench {
 

@@ -1,4 +1,4 @@
-#include "pm4/radv_submitter.hpp"
+#include "pm4/submitter.hpp"
 
 namespace kiln::bench {
 

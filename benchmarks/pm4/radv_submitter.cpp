@@ -1,4 +1,4 @@
-#include "pm4/radv_submitter.hpp"
+#include "pm4/submitter.hpp"
 
 #include <cstdlib>
 #include <cstring>
@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "kiln/clock.hpp"
-#include "pm4/kernel_time.hpp"
 #include "witnesses/runners/renderer.hpp"
 #include "witnesses/runners/vulkan/vulkan_buffer.hpp"
 

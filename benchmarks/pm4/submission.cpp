@@ -15,10 +15,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include "figures/figures.hpp"
-#include "pm4/kernel_time.hpp"
-#include "pm4/kiln_submitter.hpp"
-#include "pm4/radv_submitter.hpp"
+#include "figures.hpp"
+#include "pm4/submitter.hpp"
 
 namespace {
 

@@ -1,3 +1,5 @@
+#include <kiln/clock.hpp>
+#include <kiln/log.hpp>
 #include <kiln/status.hpp>
 
 #include <exception>
@@ -68,6 +70,43 @@ Status caught(std::string_view context) noexcept {
   } catch (...) {
     return {StatusCode::unavailable, "out of memory"};
   }
+}
+
+LogSink::~LogSink() = default;
+
+std::string_view to_string(LogLevel level) noexcept {
+  switch (level) {
+    case LogLevel::debug:
+      return "debug";
+    case LogLevel::info:
+      return "info";
+    case LogLevel::warning:
+      return "warning";
+    case LogLevel::error:
+      return "error";
+    case LogLevel::off:
+      return "off";
+    case LogLevel::invalid:
+      break;
+  }
+  return "invalid";
+}
+
+Deadline Deadline::after(std::chrono::nanoseconds wait) noexcept {
+  const Clock::time_point now = Clock::now();
+  if (wait >= Clock::time_point::max() - now) return never();
+  return {now + wait};
+}
+
+std::chrono::nanoseconds Deadline::left() const noexcept {
+  if (at == Clock::time_point::max()) return std::chrono::nanoseconds::max();
+  const Clock::time_point now = Clock::now();
+  return now >= at ? std::chrono::nanoseconds::zero() : at - now;
+}
+
+std::uint64_t now_ns() noexcept {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count());
 }
 
 }  // namespace kiln

@@ -6,9 +6,7 @@
 #pragma once
 
 #include "c_interface/callback_device.hpp"
-#include "c_interface/forks.hpp"
-#include "c_interface/running_calls.hpp"
-#include "c_interface/worker_threads.hpp"
+#include "c_interface/handles.hpp"
 
 #include <kiln.h>
 

@@ -6,8 +6,7 @@
 
 #include "c_interface/cache.hpp"
 #include "c_interface/described_job.hpp"
-#include "c_interface/forks.hpp"
-#include "c_interface/worker_threads.hpp"
+#include "c_interface/handles.hpp"
 
 #include <kiln.h>
 

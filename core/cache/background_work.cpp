@@ -5,9 +5,14 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <thread>
 #include <utility>
+#include <vector>
+
+#include "base/os/private_folder.hpp"
+#include "cache/cache_root.hpp"
 
 namespace kiln {
 
@@ -81,6 +86,182 @@ void BackgroundWork::finish(Deadline deadline) noexcept {
   dropped.swap(shared_->tasks);
   shared_->added.notify_all();
   shared_->ended.wait_for(lock, std::chrono::seconds(1), [&] { return shared_->threads == 0; });
+}
+
+bool HeldLeases::add(const Digest& program, Held lease) {
+  const std::lock_guard lock(mutex_);
+  held_[program] = std::move(lease);
+  return !std::exchange(is_kept_, true);
+}
+
+void HeldLeases::end_at(const Digest& program, Clock::time_point ends) {
+  const std::lock_guard lock(mutex_);
+  const auto at = held_.find(program);
+  if (at != held_.end()) at->second.ends = ends;
+}
+
+std::optional<HeldLeases::Held> HeldLeases::take(const Digest& program) {
+  const std::lock_guard lock(mutex_);
+  const auto at = held_.find(program);
+  if (at == held_.end()) return std::nullopt;
+  std::optional<Held> taken(std::move(at->second));
+  held_.erase(at);
+  return taken;
+}
+
+std::map<Digest, HeldLeases::Held> HeldLeases::take_all() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(held_, {});
+}
+
+Status HeldLeases::release(const Held& lease) {
+  RemoteLeases* leases = lease.endpoint->leases();
+  if (leases == nullptr) return {};
+  return leases->release(lease.name, lease.token, {.deadline = Deadline::after(request_patience)});
+}
+
+void HeldLeases::release(const Digest& program) {
+  if (const auto lease = take(program)) static_cast<void>(release(*lease));
+}
+
+void HeldLeases::keep(const std::atomic<bool>& stop) {
+  while (!stop) {
+    std::vector<std::pair<Digest, Held>> due;
+    std::vector<Held> over;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto now = Clock::now();
+      for (auto at = held_.begin(); at != held_.end();) {
+        if (now >= at->second.ends) {
+          over.push_back(std::move(at->second));
+          at = held_.erase(at);
+          continue;
+        }
+        if (now - at->second.renewed >= at->second.life / 3) due.emplace_back(*at);
+        ++at;
+      }
+    }
+    for (const Held& lease : over) static_cast<void>(release(lease));
+    for (auto& [digest, lease] : due) {
+      RemoteLeases* leases = lease.endpoint->leases();
+      const auto renewed = leases == nullptr
+                               ? Result<bool>(false)
+                               : leases->renew(lease.name, lease.token, lease.life,
+                                               {.deadline = Deadline::after(request_patience), .stop = &stop});
+      const std::lock_guard lock(mutex_);
+      const auto at = held_.find(digest);
+      if (at == held_.end()) continue;
+      at->second.renewed = Clock::now();
+      if (renewed && !*renewed) held_.erase(at);  // another machine has it by now
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      if (held_.empty()) {
+        is_kept_ = false;
+        return;
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+}
+
+namespace {
+
+constexpr std::uint64_t most_queued_bytes = 8ull << 20;
+constexpr std::chrono::milliseconds write_patience{2000};
+constexpr std::size_t index_batch = 32;
+
+Status write_item(RemoteEndpoint& endpoint, const WriteBack::Item& item, const EntryKey& own,
+             const std::atomic<bool>& stop) {
+  if (endpoint.breaker().has_failed()) return unavailable("the server failed before");
+  const auto signer = endpoint.signer();
+  if (!signer) return signer.error();
+  const auto object = make_object(item.entry, own, item.folder, item.meta, *signer);
+  if (!object) return object.error();
+  return endpoint.put(object_name(item.folder, item.key), *object,
+                      {.deadline = Deadline::after(write_patience), .stop = &stop});
+}
+
+}  // namespace
+
+bool WriteBack::add(Item item) {
+  const std::lock_guard lock(mutex_);
+  if (bytes_ + item.entry.size() > most_queued_bytes) return false;
+  bytes_ += item.entry.size();
+  items_.push_back(std::move(item));
+  return true;
+}
+
+bool WriteBack::begin() {
+  const std::lock_guard lock(mutex_);
+  return !std::exchange(is_served_, true);
+}
+
+void WriteBack::not_served() {
+  const std::lock_guard lock(mutex_);
+  is_served_ = false;
+}
+
+std::optional<WriteBack::Item> WriteBack::next() {
+  const std::lock_guard lock(mutex_);
+  if (items_.empty()) return std::nullopt;
+  std::optional<Item> item(std::move(items_.front()));
+  items_.pop_front();
+  bytes_ -= item->entry.size();
+  return item;
+}
+
+std::size_t WriteBack::finish(std::chrono::milliseconds patience) {
+  {
+    std::unique_lock lock(mutex_);
+    served_.wait_for(lock, patience, [&] { return !is_served_; });
+  }
+  std::size_t dropped = 0;
+  while (next()) ++dropped;
+  return dropped;
+}
+
+void WriteBack::serve(const Endpoints& endpoints, const CacheConfig& config, HeldLeases& leases,
+                      SharedCounters& counters, Log log, const std::atomic<bool>& stop) {
+  const Result<SecretKey> own = read_secret_key(config.key_file, IfMissing::fail);
+  std::map<std::pair<RemoteEndpoint*, std::string>, RemoteIndex> written;
+  const auto publish_index = [&] {
+    for (const auto& [place, entries] : written) {
+      const auto store = place.first->store();
+      const RemoteLimits limits{.deadline = Deadline::after(write_patience), .stop = &stop};
+      if (store) static_cast<void>((*store)->add_to_index(place.second, entries, limits));
+    }
+    written.clear();
+  };
+  std::size_t since_index = 0;
+  while (!stop && own) {
+    auto item = next();
+    if (!item) {
+      publish_index();
+      const std::lock_guard lock(mutex_);
+      if (!items_.empty()) continue;
+      is_served_ = false;
+      served_.notify_all();
+      return;
+    }
+    for (const auto& endpoint : endpoints) {
+      if (!endpoint->writes()) continue;
+      const Status status = write_item(*endpoint, *item, EntryKey(*own), stop);
+      counters.change([&](SharedCounts& counts) { ++(status.ok() ? counts.written : counts.write_failed); });
+      if (status.ok()) {
+        written[{endpoint.get(), item->folder}].push_back({item->key, item->build_ns});
+      } else {
+        log.write(
+            LogLevel::info, "cache",
+            "remote " + endpoint->config().url + ": program " + item->key.hex() + " is not written: " + status.message);
+      }
+    }
+    leases.release(item->key);
+    if (++since_index % index_batch == 0) publish_index();
+  }
+  const std::lock_guard lock(mutex_);
+  is_served_ = false;
+  served_.notify_all();
 }
 
 }  // namespace kiln

@@ -6,11 +6,26 @@
 #pragma once
 
 #include <kiln/clock.hpp>
+#include <kiln/config.hpp>
+#include <kiln/digest.hpp>
+#include <kiln/log.hpp>
+#include <kiln/status.hpp>
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstddef>
+#include <cstdint>
+#include <deque>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cache/remote_endpoint.hpp"
 
 namespace kiln {
 
@@ -35,6 +50,71 @@ class BackgroundWork {
 
   std::shared_ptr<std::atomic<bool>> stop_;
   std::shared_ptr<Shared> shared_;
+};
+
+// HeldLeases: the leases of remotes that this process holds while it builds programs.
+//
+// Thread-safety: every method from any thread. Ownership: shares the endpoints.
+
+class HeldLeases {
+ public:
+  struct Held {
+    std::shared_ptr<RemoteEndpoint> endpoint;
+    std::string name, token;
+    std::chrono::milliseconds life{};
+    Clock::time_point renewed, ends;  // ends: released then, whatever happened
+  };
+
+  // true: no task renews the leases yet, and the caller starts one that calls keep().
+  bool add(const Digest& program, Held lease);
+  void end_at(const Digest& program, Clock::time_point ends);
+  std::optional<Held> take(const Digest& program);
+  std::map<Digest, Held> take_all();
+  // A failure costs the waiters the rest of its life.
+  static Status release(const Held& lease);
+  void release(const Digest& program);
+  // Renews the leases at a third of their life, until none is left.
+  void keep(const std::atomic<bool>& stop);
+
+ private:
+  std::mutex mutex_;
+  std::map<Digest, Held> held_;  // guarded by mutex_, also the next
+  bool is_kept_ = false;
+};
+
+// WriteBack: programs of this process that wait to be written to the remotes.
+//
+// Thread-safety: every method from any thread; serve() on one thread at a time. Ownership: owns the waiting programs.
+
+class WriteBack {
+ public:
+  using Endpoints = std::vector<std::shared_ptr<RemoteEndpoint>>;
+  struct Item {
+    std::string folder, meta;
+    Digest key;
+    std::uint64_t build_ns = 0;
+    std::vector<std::byte> entry;
+  };
+
+  // false: more than 8 MiB would wait.
+  bool add(Item item);
+  // true: nobody serves the queue, and the caller starts a task that calls serve(), or calls not_served().
+  bool begin();
+  void not_served();
+  // Writes the queued programs until none is left, and releases their leases.
+  void serve(const Endpoints& endpoints, const CacheConfig& config, HeldLeases& leases, SharedCounters& counters,
+             Log log, const std::atomic<bool>& stop);
+  // Waits for what is being written, and drops the rest. Returns how many were dropped.
+  std::size_t finish(std::chrono::milliseconds patience);
+
+ private:
+  std::optional<Item> next();
+
+  std::mutex mutex_;
+  std::condition_variable served_;
+  std::deque<Item> items_;  // guarded by mutex_, also the next two
+  std::uint64_t bytes_ = 0;
+  bool is_served_ = false;
 };
 
 }  // namespace kiln

@@ -1,4 +1,4 @@
-#include "cache/build_all.hpp"
+#include "cache/tiered_cache.hpp"
 
 #include <kiln/process_limits.hpp>
 #include <kiln/stop_scope.hpp>

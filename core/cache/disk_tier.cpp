@@ -1,14 +1,14 @@
 #include "cache/disk_tier.hpp"
 
 #include "base/os/private_folder.hpp"
-#include "base/os/privilege.hpp"
+#include "base/os/process_limits.hpp"
+#include "cache/cache_root.hpp"
 #include "cache/disk_bound.hpp"
 #include "cache/driver_scratch.hpp"
-#include "cache/entry_meta.hpp"
+#include "cache/entry_format.hpp"
 #include "cache/history.hpp"
 #include "cache/key_material.hpp"
-#include "cache/pending.hpp"
-#include "cache/program_payload.hpp"
+#include "cache/manifest.hpp"
 
 #include <kiln/traced_work.hpp>
 

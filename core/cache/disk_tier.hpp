@@ -8,15 +8,12 @@
 // REQUIRES: outlives its leases and guards.
 #pragma once
 
-#include "cache/build_lease.hpp"
-#include "cache/cache_counters.hpp"
+#include "cache/cache_root.hpp"
 #include "cache/device_folder.hpp"
 #include "cache/disk_bound.hpp"
 #include "cache/entry_format.hpp"
 #include "cache/history.hpp"
 #include "cache/memory_tier.hpp"
-#include "cache/meta_ledger.hpp"
-#include "cache/pending.hpp"
 #include "cache/process_table.hpp"
 
 #include <kiln/config.hpp>

@@ -2,7 +2,7 @@
 
 #include "base/os/file_lock.hpp"
 #include "base/os/private_folder.hpp"
-#include "cache/program_payload.hpp"
+#include "cache/entry_format.hpp"
 
 #include <fcntl.h>
 #include <sys/random.h>

@@ -1,5 +1,5 @@
 // Opens the module of Ed25519; fuzz targets link the module's code instead.
-#include "cache/bundle_key.hpp"
+#include "cache/signing_keys.hpp"
 
 #include <dlfcn.h>
 

@@ -1,5 +1,5 @@
 // The module: the one place that sees OpenSSL's EVP interface.
-#include "cache/bundle_key.hpp"
+#include "cache/signing_keys.hpp"
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>

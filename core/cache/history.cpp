@@ -3,7 +3,6 @@
 #include "base/os/file_lock.hpp"
 #include "base/os/private_folder.hpp"
 #include "cache/key_material.hpp"
-#include "cache/little_endian.hpp"
 
 #include <kiln_json.hpp>
 

@@ -1,8 +1,6 @@
-// Cache history: totals of all processes (cache_stats.json) and recently missed keys (missed_keys), at the root of a
-// cache.
+// CacheCounters: the counters of a cache that no tier counts itself.
 //
-// Thread-safety: functions from any thread; a file lock serializes the updates of processes. Ownership: values.
-// An update that cannot get the lock within 20 ms is dropped without an error.
+// Thread-safety: any thread may count and read. Ownership: a member of the cache; its tiers borrow it.
 #pragma once
 
 #include "cache/entry_format.hpp"
@@ -11,6 +9,8 @@
 #include <kiln/program.hpp>
 #include <kiln/program_cache.hpp>
 
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -22,6 +22,52 @@
 #include <vector>
 
 namespace kiln {
+
+struct CacheCounters {
+  std::atomic<std::uint64_t> shared_flights{0};  // requests that used a build or load of another thread
+  std::atomic<std::uint64_t> disk_hits{0};
+  std::atomic<std::uint64_t> misses{0};
+  std::atomic<std::uint64_t> builds{0};
+  std::atomic<std::uint64_t> prepared{0};
+  std::atomic<std::uint64_t> failed_builds{0};
+  std::atomic<std::uint64_t> waits{0};
+  std::atomic<std::int64_t> saved_ns{0};  // negative if hits cost more than the builds that they replaced
+  std::array<std::atomic<std::uint64_t>, rejection_kinds> rejections{};
+  std::atomic<std::uint64_t> lease_waits{0};
+  std::atomic<std::uint64_t> lease_wait_ns{0};
+  std::atomic<std::uint64_t> lease_takeovers{0};
+  std::atomic<std::uint64_t> lease_timeouts{0};
+  std::atomic<std::uint64_t> disk_evictions{0};
+  std::atomic<std::uint64_t> negative_hits{0};
+  std::atomic<std::uint64_t> absent{0};
+  std::atomic<std::uint64_t> evicted{0};
+  std::atomic<std::uint64_t> timed_out{0};
+
+  void reject(Rejection reason) noexcept {
+    rejections[static_cast<std::size_t>(reason)].fetch_add(1, std::memory_order_relaxed);
+  }
+
+  void hit(std::atomic<std::uint64_t>& hits, std::uint64_t build_ns, std::uint64_t cost_ns) noexcept {
+    hits.fetch_add(1, std::memory_order_relaxed);
+    saved(build_ns, cost_ns);
+  }
+  void saved(std::uint64_t build_ns, std::uint64_t cost_ns) noexcept {
+    saved_ns.fetch_add(static_cast<std::int64_t>(build_ns) - static_cast<std::int64_t>(cost_ns),
+                       std::memory_order_relaxed);
+  }
+
+  RejectedCounts rejected() const noexcept {
+    const auto count = [&](Rejection reason) { return rejections[static_cast<std::size_t>(reason)].load(); };
+    return {count(Rejection::corrupt),        count(Rejection::tampered), count(Rejection::foreign),
+            count(Rejection::driver_changed), count(Rejection::refused),  count(Rejection::quarantined)};
+  }
+};
+
+// Cache history: totals of all processes (cache_stats.json) and recently missed keys (missed_keys), at the root of a
+// cache.
+//
+// Thread-safety: functions from any thread; a file lock serializes the updates of processes. Ownership: values.
+// An update that cannot get the lock within 20 ms is dropped without an error.
 
 inline constexpr const char* totals_name = "cache_stats.json";
 inline constexpr const char* history_lock_name = "cache_stats.lock";

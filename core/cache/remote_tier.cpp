@@ -1,6 +1,6 @@
 #include "cache/remote_tier.hpp"
 
-#include "base/os/privilege.hpp"
+#include "base/os/process_limits.hpp"
 #include "cache/cache_root.hpp"
 #include "cache/manifest.hpp"
 

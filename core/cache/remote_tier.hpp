@@ -7,11 +7,8 @@
 #pragma once
 
 #include "cache/background_work.hpp"
-#include "cache/held_leases.hpp"
-#include "cache/layers.hpp"
 #include "cache/remote_endpoint.hpp"
 #include "cache/single_flight.hpp"
-#include "cache/write_back.hpp"
 
 #include <kiln/device.hpp>
 #include <kiln/digest.hpp>

@@ -1,7 +1,6 @@
 #include "cache/tiered_cache.hpp"
 
 #include "base/os/private_folder.hpp"
-#include "cache/build_all.hpp"
 
 #include <kiln/clock.hpp>
 #include <kiln/traced_work.hpp>

@@ -9,12 +9,11 @@
 #pragma once
 
 #include "base/os/memory_pressure.hpp"
-#include "cache/build_lease.hpp"
-#include "cache/cache_counters.hpp"
 #include "cache/disk_tier.hpp"
 #include "cache/driver_scratch.hpp"
+#include "cache/history.hpp"
 #include "cache/memory_tier.hpp"
-#include "cache/recent_programs.hpp"
+#include "cache/process_table.hpp"
 #include "cache/remote_tier.hpp"
 #include "cache/single_flight.hpp"
 
@@ -29,6 +28,7 @@
 #include <span>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 namespace kiln {
 
@@ -163,5 +163,20 @@ class TieredCache final : public ProgramCache, public WarmableCache, public Remo
 
 // Registers "tiered" as a component of "core".
 Status register_tiered_cache(Registry& registry);
+
+// build_all: gets or builds many programs, in the given order.
+//
+// A program that another thread or process is building is deferred to the end. Processes that start together with one
+// list therefore divide the builds among themselves and load the rest.
+// Thread-safety: call from any thread; `threads` threads do the work, the caller included.
+// Ownership: borrows the objects that the requests point to until it returns.
+
+// Implements WarmableCache::get_or_build_all() for TieredCache.
+void build_all(TieredCache& cache, std::span<const ProgramRequest> requests, unsigned threads,
+               const WarmableCache::OnAnswer& on_answer);
+
+// Returns one result of get_or_build() for each request, in the order of the requests.
+std::vector<Result<Acquired>> build_all(TieredCache& cache, std::span<const ProgramRequest> requests,
+                                        unsigned threads = 1);
 
 }  // namespace kiln

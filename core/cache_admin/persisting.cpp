@@ -1,8 +1,8 @@
 // `kiln cache persist`: stores what waits in pending/.
 #include "base/os/private_folder.hpp"
 #include "base/secret_key.hpp"
+#include "cache/cache_root.hpp"
 #include "cache/disk_bound.hpp"
-#include "cache/pending.hpp"
 #include "cache_admin/selection.hpp"
 
 #include <fcntl.h>

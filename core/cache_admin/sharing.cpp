@@ -1,13 +1,13 @@
 // `kiln cache push`, `pull`, `remote status` and `layer create`.
+#include "cache_admin/sharing.hpp"
 #include "base/os/private_folder.hpp"
-#include "base/os/privilege.hpp"
+#include "base/os/process_limits.hpp"
+#include "cache/bundle_format.hpp"
 #include "cache/cache_root.hpp"
+#include "cache/entry_format.hpp"
 #include "cache/manifest.hpp"
-#include "cache/program_payload.hpp"
-#include "cache/remote_totals.hpp"
-#include "cache/shared_object.hpp"
-#include "cache_admin/importer.hpp"
-#include "cache_admin/remotes_by_hand.hpp"
+#include "cache/remote_state.hpp"
+#include "cache_admin/bundles.hpp"
 #include "cache_admin/selection.hpp"
 
 #include <kiln/cache_sharing.hpp>

@@ -1,7 +1,6 @@
 // `kiln cache key`: the named keys of shared programs.
 #include "base/os/private_folder.hpp"
-#include "cache/bundle_key.hpp"
-#include "cache/trusted_keys.hpp"
+#include "cache/signing_keys.hpp"
 
 #include <kiln/cache_sharing.hpp>
 

@@ -1,12 +1,12 @@
 // Tuning records in remotes: one object for each device, signed and checked as a program is.
 //
-// The object is that of shared_object.hpp. Its key material names the device; its payload is the text of the records.
+// The object is that of bundle_format.hpp. Its key material names the device; its payload is the text of the records.
 // It is in no index, because its name follows from the device.
 #include "base/os/private_folder.hpp"
+#include "cache/bundle_format.hpp"
+#include "cache/entry_format.hpp"
 #include "cache/manifest.hpp"
-#include "cache/program_payload.hpp"
-#include "cache/shared_object.hpp"
-#include "cache_admin/remotes_by_hand.hpp"
+#include "cache_admin/sharing.hpp"
 
 #include <kiln/digest.hpp>
 

@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "config/reader.hpp"
+
 namespace kiln::config {
 
 using Environment = std::map<std::string, std::string>;
@@ -37,5 +39,15 @@ std::string default_path(const Environment& set, const DefaultPath& place);
 
 // "~" and "~/…" by HOME; then absolute, from `base`. not_found: there is no HOME for "~".
 Result<std::string> expanded_path(const std::string& text, const Environment& set, const std::filesystem::path& base);
+
+// What stands above the file: environment variables, then --set and the options that name a key.
+//
+// Thread-safety: none; one reading, one thread. Ownership: nothing is kept.
+
+// KILN_CACHE_DIR, KILN_PLUGIN_PATH, KILN_KEY_FILE, KILN_LOG, from draft.environment.
+void apply_environment(Draft& draft);
+
+// Each --set in order, then --cache-dir, --plugin-path and --log.
+void apply_command_line(Draft& draft, const ConfigSources& sources);
 
 }  // namespace kiln::config

@@ -90,8 +90,6 @@ constexpr std::string_view level_words[] = {"debug", "info", "warning", "error",
 constexpr double most_bytes = 1125899906842624.0;           // 1024 TiB
 constexpr double most_wait = 365.0 * 86'400'000'000'000.0;  // a year in nanoseconds
 
-constexpr ValueRule boolean{ValueKind::boolean};
-constexpr ValueRule text{ValueKind::text};
 constexpr ValueRule texts{ValueKind::text_list};
 constexpr ValueRule path{ValueKind::path};
 constexpr ValueRule path_or_none = [] {
@@ -103,14 +101,9 @@ constexpr ValueRule paths{ValueKind::path_list};
 constexpr ValueRule size{ValueKind::size, 0, most_bytes};
 constexpr ValueRule integer(double least, double most) { return {ValueKind::integer, least, most}; }
 constexpr ValueRule number(double least, double most) { return {ValueKind::number, least, most}; }
-constexpr ValueRule word(std::span<const std::string_view> allowed) {
-  ValueRule rule{ValueKind::text};
-  rule.allowed = allowed;
-  return rule;
-}
 
 constexpr ValueRule eviction_policy = [] {
-  ValueRule rule = word(eviction_policy_names);
+  ValueRule rule = word_of(eviction_policy_names);
   rule.removed = removed_policy_names;
   rule.successor = "cost";
   return rule;
@@ -146,15 +139,15 @@ constexpr KeyEntry keys[] = {
      "KILN_PLUGIN_PATH, never in a file, because a file must not decide which code is loaded.",
      set_plugin_path, get_plugin_path, KeyPlace::outside_file, "[]"},
 
-    {"device.prefer", text,
+    {"device.prefer", text_value,
      "The device for jobs that name none: \"auto\" (the selector chooses) or an id such as \"cpu\" or \"opengl:0\".",
      set<device, &DeviceConfig::prefer>, get<device, &DeviceConfig::prefer>},
-    {"device.fallback", word(fallback_words),
+    {"device.fallback", word_of(fallback_words),
      "What happens if a device is unavailable or lost: \"report\" uses another device and reports it; \"never\" makes "
      "it an error.",
      set_fallback, get_fallback},
 
-    {"cache.name", text, "Registered name of the cache implementation.", set<cache, &CacheConfig::name>,
+    {"cache.name", text_value, "Registered name of the cache implementation.", set<cache, &CacheConfig::name>,
      get<cache, &CacheConfig::name>},
     {"cache.directory", path,
      "Folder of all stored files except the key: programs, the selector's model, the tuning database, plugin verdicts. "
@@ -171,15 +164,15 @@ constexpr KeyEntry keys[] = {
      "for its room. lru: the least recently used. sieve: the oldest that was not used lately. See "
      "docs/cache-policies.md.",
      set<cache, &CacheConfig::policy>, get<cache, &CacheConfig::policy>},
-    {"cache.auto_save", boolean,
+    {"cache.auto_save", boolean_value,
      "Whether a built program is stored at once. With false it is pending until `kiln cache persist` stores it; later "
      "processes do not find it.",
      set<cache, &CacheConfig::auto_save>, get<cache, &CacheConfig::auto_save>},
-    {"cache.compression", word(compressions), "Compression of programs on disk.", set<cache, &CacheConfig::compression>,
+    {"cache.compression", word_of(compressions), "Compression of programs on disk.", set<cache, &CacheConfig::compression>,
      get<cache, &CacheConfig::compression>},
-    {"cache.read_only", boolean, "With true nothing is written to the folder.", set<cache, &CacheConfig::read_only>,
+    {"cache.read_only", boolean_value, "With true nothing is written to the folder.", set<cache, &CacheConfig::read_only>,
      get<cache, &CacheConfig::read_only>},
-    {"cache.build_in", word(build_places),
+    {"cache.build_in", word_of(build_places),
      "Where new programs are built. child: in a child process, so that a compiler that crashes, hangs or exhausts "
      "memory fails only its own job. process: in this process.",
      set<cache, &CacheConfig::build_in>, get<cache, &CacheConfig::build_in>},
@@ -187,7 +180,7 @@ constexpr KeyEntry keys[] = {
      set<cache, &CacheConfig::build_timeout>, get<cache, &CacheConfig::build_timeout>},
     {"cache.build_memory", size, "Memory limit for a child; a build that needs more fails.",
      set<cache, &CacheConfig::build_memory>, get<cache, &CacheConfig::build_memory>},
-    {"cache.warm", word(warm_words),
+    {"cache.warm", word_of(warm_words),
      "Which stored programs are loaded and dispatched once in the background after the start: none, all, the "
      "`warm_top` programs that are expected to save the most time, or those of `warm_labels`. Jobs have priority, and "
      "warming pauses under memory pressure.",
@@ -211,45 +204,45 @@ constexpr KeyEntry keys[] = {
      set<cache, &CacheConfig::key_file>, get<cache, &CacheConfig::key_file>, KeyPlace::anywhere,
      "\"~/.local/state/kiln/key\""},
 
-    {"executor.name", text, "Registered name of the executor implementation.", set<executor, &ExecutorConfig::name>,
+    {"executor.name", text_value, "Registered name of the executor implementation.", set<executor, &ExecutorConfig::name>,
      get<executor, &ExecutorConfig::name>},
     {"executor.in_flight", integer(1, 16), "Maximum number of submitted and unfinished jobs of a device.",
      set<executor, &ExecutorConfig::in_flight>, get<executor, &ExecutorConfig::in_flight>},
-    {"executor.adaptive_depth", boolean,
+    {"executor.adaptive_depth", boolean_value,
      "Whether only as many of the in_flight slots are used as keep the slowest stage busy.",
      set<executor, &ExecutorConfig::adaptive_depth>, get<executor, &ExecutorConfig::adaptive_depth>},
     {"executor.timeout", ValueRule{ValueKind::duration, 1, most_wait},
      "Time limit for one run of a job. Units: ns, us, ms, s, min, h, d.", set<executor, &ExecutorConfig::timeout>,
      get<executor, &ExecutorConfig::timeout>},
 
-    {"selector.name", text, "Registered name of the selector implementation: \"learning\" or \"fixed\".",
+    {"selector.name", text_value, "Registered name of the selector implementation: \"learning\" or \"fixed\".",
      set<selector, &SelectorConfig::name>, get<selector, &SelectorConfig::name>},
-    {"selector.policy", word(selector_policies),
+    {"selector.policy", word_of(selector_policies),
      "How the learning selector balances exploration and the least expected cost.",
      set<selector, &SelectorConfig::policy>, get<selector, &SelectorConfig::policy>},
     {"selector.ema_alpha", number(0.001, 1), "Weight of the newest measurement in a moving average.",
      set<selector, &SelectorConfig::ema_alpha>, get<selector, &SelectorConfig::ema_alpha>},
     {"selector.exploration", number(0, 1), "Share of time that exploration runs may take.",
      set<selector, &SelectorConfig::exploration>, get<selector, &SelectorConfig::exploration>},
-    {"selector.serve_while_building", boolean,
+    {"selector.serve_while_building", boolean_value,
      "Whether another device may run a job while the program for the best device is built. It does not apply to a job "
      "that names its device.",
      set<selector, &SelectorConfig::serve_while_building>, get<selector, &SelectorConfig::serve_while_building>},
-    {"selector.log", boolean,
+    {"selector.log", boolean_value,
      "Whether decisions and their outcomes are recorded in the cache folder, for `kiln selector replay`.",
      set<selector, &SelectorConfig::log>, get<selector, &SelectorConfig::log>},
     {"selector.max_log", size, "Maximum size of the recorded decisions; the oldest are removed.",
      set<selector, &SelectorConfig::max_log>, get<selector, &SelectorConfig::max_log>},
 
-    {"generator.name", text,
+    {"generator.name", text_value,
      "Registered name of the kernel generator. For a language that it does not write, the generator of the device's "
      "plugin is used, else any other.",
      set<generator, &GeneratorConfig::name>, get<generator, &GeneratorConfig::name>},
-    {"generator.background", boolean,
+    {"generator.background", boolean_value,
      "Whether the shapes of earlier jobs are tuned in a child process while no job runs, for at most the share "
      "selector.exploration of the time. For long-running programs: `kiln run` ends with its jobs. See docs/tuning.md.",
      set<generator, &GeneratorConfig::background>, get<generator, &GeneratorConfig::background>},
-    {"generator.serve_while_building", boolean,
+    {"generator.serve_while_building", boolean_value,
      "Whether a job whose programs are not stored runs on generic programs, if the cache has them, while its own "
      "programs are built in the background. For long-running programs. See docs/kernel-families.md.",
      set<generator, &GeneratorConfig::serve_while_building>, get<generator, &GeneratorConfig::serve_while_building>},
@@ -262,7 +255,7 @@ constexpr KeyEntry keys[] = {
      "Minimum time between two writes of the metrics file.", set<metrics, &MetricsConfig::interval>,
      get<metrics, &MetricsConfig::interval>},
 
-    {"log.level", word(level_words), "The least severe messages that are shown. Also set by --log or KILN_LOG.",
+    {"log.level", word_of(level_words), "The least severe messages that are shown. Also set by --log or KILN_LOG.",
      set_log_level, get_log_level},
 };
 

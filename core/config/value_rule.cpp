@@ -3,7 +3,7 @@
 #include <kiln/config_reader.hpp>
 #include <kiln/config_text.hpp>
 
-#include "config/units.hpp"
+#include "config/config_text.hpp"
 
 #include <cmath>
 #include <utility>

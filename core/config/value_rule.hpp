@@ -42,6 +42,14 @@ struct ValueRule {
   std::string_view successor = {};                 // one of `allowed`
 };
 
+inline constexpr ValueRule boolean_value{ValueKind::boolean};
+inline constexpr ValueRule text_value{ValueKind::text};
+constexpr ValueRule word_of(std::span<const std::string_view> allowed) {
+  ValueRule rule{ValueKind::text};
+  rule.allowed = allowed;
+  return rule;
+}
+
 ValueRule rule_of(const ConfigKey& key, std::span<const std::string_view> allowed) noexcept;
 
 // "an integer from 1 to 16", "one of ema, epsilon"

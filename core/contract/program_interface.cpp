@@ -2,7 +2,6 @@
 #include <kiln/program_interface.hpp>
 
 #include "contract/resource_checks.hpp"
-#include "contract/texture_match.hpp"
 
 #include <algorithm>
 #include <span>

@@ -1,5 +1,5 @@
 // User kernels as an operation: checks, tensors, canonical text.
-#include "contract/operation_parts.hpp"
+#include "contract/operations.hpp"
 
 #include <kiln/digest.hpp>
 #include <kiln/kernel_parameters.hpp>

@@ -1,6 +1,6 @@
 #include "executor/ring_executor.hpp"
 
-#include "executor/submitted_work.hpp"
+#include "executor/work.hpp"
 
 #include <algorithm>
 #include <exception>
@@ -132,7 +132,8 @@ Result<std::shared_ptr<Recording>> RingExecutor::record(std::vector<Submission> 
     if (submissions.empty()) return invalid_argument("recording: no submissions given, expected at least one");
     for (std::size_t i = 0; i < submissions.size(); ++i) {
       const std::string where = "recording: submission " + std::to_string(i);
-      if (Status status = executor::check(submissions[i], executor::Use::record); !status.ok()) return status.within(where);
+      if (Status status = executor::check(submissions[i], executor::Use::record); !status.ok())
+        return status.within(where);
       if (submissions[i].device == submissions[0].device) continue;
       return invalid_argument(where + ": is for device " + submissions[i].device->info().id + ", expected " +
                               submissions[0].device->info().id + " as the first");

@@ -1,6 +1,6 @@
 #include "executor/ring_queue.hpp"
 
-#include "executor/waiting.hpp"
+#include "executor/timeline.hpp"
 
 #include <kiln/process_limits.hpp>
 
@@ -300,8 +300,8 @@ void RingQueue::serve_submit() {
   for (;;) {
     pipeline_.park_if_abandoned();
     const std::uint64_t seen = news_.load(std::memory_order_acquire);
-    // Finished jobs are reported first: their waiters must not wait for the next upload or, on a device that works inside
-    // submit(), for the next job.
+    // Finished jobs are reported first: their waiters must not wait for the next upload or, on a device that works
+    // inside submit(), for the next job.
     if (advance(Lane::retire, own(Lane::retire)) || (may_overtake() && advance(Lane::beside, false))) continue;
     const bool uploaded = advance(Lane::upload, own(Lane::upload));
     if (advance(Lane::dispatch, std::nullopt) || uploaded) continue;

@@ -2,15 +2,15 @@
 // the lanes of a SlotPipeline: while the device runs one job, the next is uploaded and the previous is read back.
 //
 // The submit thread runs all lanes for jobs with copies shorter than a hand-over between threads. The first job with
-// longer copies starts the other threads. While one of them reads a long result, the submit thread reads short unordered
-// results behind it, and another thread reads long ones.
-// If work never ends, stop() detaches the threads; they sleep for ever and hold the slots, tensors, programs and the
-// device. Memory that a device may still write is leaked, not freed.
-// Thread-safety: every method from any thread; stop() once. Ownership: shared between the executor and the threads.
+// longer copies starts the other threads. While one of them reads a long result, the submit thread reads short
+// unordered results behind it, and another thread reads long ones. If work never ends, stop() detaches the threads;
+// they sleep for ever and hold the slots, tensors, programs and the device. Memory that a device may still write is
+// leaked, not freed. Thread-safety: every method from any thread; stop() once. Ownership: shared between the executor
+// and the threads.
 #pragma once
 
 #include "executor/slot_pipeline.hpp"
-#include "executor/waiting.hpp"
+#include "executor/timeline.hpp"
 
 #include <atomic>
 #include <condition_variable>
@@ -42,8 +42,8 @@ class RingQueue : public std::enable_shared_from_this<RingQueue> {
   std::uint64_t backlog_ns() const noexcept { return pipeline_.backlog_ns(); }
 
   void request_stop();
-  // Returns whether all jobs in flight finished before the deadline; false: they were abandoned. REQUIRES: request_stop()
-  // was called.
+  // Returns whether all jobs in flight finished before the deadline; false: they were abandoned. REQUIRES:
+  // request_stop() was called.
   bool stop(Deadline deadline);
 
   const std::string& name() const noexcept { return pipeline_.name(); }

@@ -4,9 +4,8 @@
 // pipeline. Ownership: holds the job's work from accept() to release(), and its buffers also between jobs.
 #pragma once
 
-#include "executor/recorded_work.hpp"
 #include "executor/ring.hpp"
-#include "executor/submitted_work.hpp"
+#include "executor/work.hpp"
 
 #include <kiln/trace.hpp>
 

@@ -5,7 +5,6 @@
 // device until let_go(); owns the timeline with its results.
 #pragma once
 
-#include "executor/depth_controller.hpp"
 #include "executor/ring.hpp"
 #include "executor/slot.hpp"
 #include "executor/timeline.hpp"
@@ -70,8 +69,8 @@ class SlotPipeline {
   bool sweep();
   // Releases everything that belongs to the device. REQUIRES: idle().
   void let_go();
-  // After this, a thread that returns from the device sleeps for ever: memory that the device may still use is not freed,
-  // and counters and trace are no longer used.
+  // After this, a thread that returns from the device sleeps for ever: memory that the device may still use is not
+  // freed, and counters and trace are no longer used.
   void abandon();
   void park_if_abandoned() const;
 

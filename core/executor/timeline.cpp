@@ -1,7 +1,5 @@
 #include "executor/timeline.hpp"
 
-#include "executor/waiting.hpp"
-
 #include <algorithm>
 
 namespace kiln::executor {

@@ -1,7 +1,6 @@
-// PluginFile: a plugin's file before loading: checks that file and folders are trusted, and maps its bytes.
+// Finds a plugin's file: NAME.so in the first folder of the path that has it.
 //
-// Trusted files can be changed only by root, the current user, and the owner of libkiln_core.so, whose code runs already.
-// Thread-safety: none; one thread uses it. Ownership: the mapping is valid as long as the PluginFile.
+// Thread-safety: any thread; reads folders.
 #pragma once
 
 #include <kiln/status.hpp>
@@ -10,10 +9,20 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 
 namespace kiln {
+
+// invalid_argument: not a plugin name. not_found: the error lists each folder with the reason. Relative folders are
+// ignored.
+Result<std::filesystem::path> find_plugin(const std::string& name, std::span<const std::filesystem::path> folders);
+
+// PluginFile: a plugin's file before loading: checks that file and folders are trusted, and maps its bytes.
+//
+// Trusted files can be changed only by root, the current user, and the owner of libkiln_core.so, whose code runs
+// already. Thread-safety: none; one thread uses it. Ownership: the mapping is valid as long as the PluginFile.
 
 // The file that a stored verdict is valid for.
 struct PluginFileIdentity {

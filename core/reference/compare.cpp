@@ -1,8 +1,7 @@
 #include "reference/compare.hpp"
 
-#include "reference/gemm.hpp"
-#include "reference/rounding.hpp"
-#include "reference/winograd_allowance.hpp"
+#include "reference/error_bounds.hpp"
+#include "reference/layers.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -2,16 +2,16 @@
 //
 // Thread-safety: pure functions. Ownership: everything is borrowed for the call.
 // conv2d and gemm: an output's error is relative to its Σ |w*x| (+ |bias|), 0/0 being 0 and anything else over 0
-// infinite; what underflow alone explains is not counted. Bounds: reference/rounding.hpp, and where a Winograd
-// algorithm is allowed reference/winograd_allowance.hpp, which is looser at some outputs than at others. Activation
-// cannot widen an error. Other layers: reference/simple_layers.hpp.
+// infinite; what underflow alone explains is not counted. Bounds: reference/error_bounds.hpp; where a Winograd
+// algorithm is allowed, its bound, which is looser at some outputs than at others. Activation
+// cannot widen an error. Other layers: reference/layers.hpp.
 #pragma once
 
 #include <kiln/kernel.hpp>
 #include <kiln/status.hpp>
 #include <kiln/tensor.hpp>
 
-#include "reference/conv2d.hpp"
+#include "reference/layers.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -1,9 +1,8 @@
 #include "reference/operation_reference.hpp"
 
-#include "contract/operation_parts.hpp"
-#include "reference/gemm.hpp"
-#include "reference/rounding.hpp"
-#include "reference/simple_layers.hpp"
+#include "contract/operations.hpp"
+#include "reference/error_bounds.hpp"
+#include "reference/layers.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 
 #include "base/os/file_lock.hpp"
 #include "base/os/private_folder.hpp"
-#include "runtime/plan_memo.hpp"
+#include "runtime/planner.hpp"
 #include "runtime/warmup.hpp"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "runtime/bench_child.hpp"
+#include "runtime/probe_main.hpp"
 
 #include <kiln/data.hpp>
 #include <kiln/kernel_parameters.hpp>
@@ -6,7 +6,7 @@
 #include <kiln/plugin_loader.hpp>
 #include <kiln/runtime.hpp>
 
-#include "runtime/bench_protocol.hpp"
+#include "runtime/child_protocols.hpp"
 #include "runtime/job.hpp"
 #include "runtime/verification.hpp"
 

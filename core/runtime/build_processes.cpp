@@ -4,7 +4,7 @@
 #include <kiln/stop_scope.hpp>
 
 #include "cache/driver_scratch.hpp"
-#include "config/units.hpp"
+#include "config/config_text.hpp"
 
 #include <link.h>
 #include <poll.h>

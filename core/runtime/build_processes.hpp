@@ -8,7 +8,7 @@
 #pragma once
 
 #include "base/os/child_process.hpp"
-#include "runtime/build_protocol.hpp"
+#include "runtime/child_protocols.hpp"
 
 #include <kiln/clock.hpp>
 #include <kiln/device.hpp>

@@ -1,17 +1,17 @@
-// DeviceTable: enumerates drivers, opens devices on demand, and sets failed devices aside for a limited time.
+// NoteStore: the notes of one driver, each a file below `notes` in the cache folder, authenticated like a program.
 //
-// The first pause is one second; each further one is twice as long, up to five minutes. If two drivers list the same
-// id, the first has it. The other device is unusable; the reason names both plugins.
-// Thread-safety: every method from any thread; opening one device does not wait for the driver of another. Ownership:
-// owns drivers; shares devices with running jobs.
+// Thread-safety: every method from any thread. Ownership: a value of the device table. The folder and the key are
+// opened at first use; without them nothing is found and nothing is kept.
 #pragma once
 
-#include "runtime/build_protocol.hpp"
-#include "runtime/drivers/note_store.hpp"
+#include "cache/entry_format.hpp"
+#include "runtime/child_protocols.hpp"
 
+#include <kiln/buffer.hpp>
 #include <kiln/clock.hpp>
 #include <kiln/config.hpp>
 #include <kiln/device.hpp>
+#include <kiln/driver_notes.hpp>
 #include <kiln/registry.hpp>
 
 #include <cstdint>
@@ -25,6 +25,36 @@
 #include <vector>
 
 namespace kiln {
+
+class NoteStore final : public DriverNotes {
+ public:
+  NoteStore(const CacheConfig& config, std::string driver);
+
+  std::optional<std::vector<std::byte>> find(std::string_view name) noexcept override;
+  void keep(std::string_view name, std::span<const std::byte> bytes) noexcept override;
+
+ private:
+  struct Place {
+    UniqueFd folder;
+    EntryKey key;
+  };
+
+  Place* open();  // nullptr: there is no folder or no key
+  std::string material_of(std::string_view name) const;
+
+  const CacheConfig config_;
+  const std::string driver_;
+  std::mutex mutex_;
+  bool tried_ = false;
+  std::optional<Place> place_;
+};
+
+// DeviceTable: enumerates drivers, opens devices on demand, and sets failed devices aside for a limited time.
+//
+// The first pause is one second; each further one is twice as long, up to five minutes. If two drivers list the same
+// id, the first has it. The other device is unusable; the reason names both plugins.
+// Thread-safety: every method from any thread; opening one device does not wait for the driver of another. Ownership:
+// owns drivers; shares devices with running jobs.
 
 // The devices that are set aside, with exponential back-off. Thread-safety: none; DeviceTable locks.
 class SetAside {

@@ -1,5 +1,5 @@
 // Runs of pipelines: their steps are recorded once and replayed as one job.
-#include "contract/pipeline_chains.hpp"
+#include "contract/pipeline_schedule.hpp"
 #include "runtime/pipeline_check.hpp"
 #include "runtime/runtime_state.hpp"
 #include "selector/sample_filter.hpp"

@@ -1,25 +1,104 @@
-// Planner: creates the kernel plan and the program keys of a job on a device.
+// WorkHistory: records for each spec and device in this process whether it ran, is ready, or failed to build.
 //
-// Thread-safety: every method from any thread. Ownership: owns the generators and the plan cache; borrows the rest.
+// Thread-safety: every method from any thread. Ownership: values.
 #pragma once
 
-#include "runtime/device_table.hpp"
-#include "runtime/job.hpp"
-#include "runtime/plan_memo.hpp"
-#include "runtime/warmup.hpp"
-#include "runtime/work_history.hpp"
-
+#include <kiln/device.hpp>
+#include <kiln/kernel.hpp>
 #include <kiln/kernel_generator.hpp>
 #include <kiln/log.hpp>
+#include <kiln/program.hpp>
 
+#include <atomic>
+#include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/read_mostly_table.hpp"
+#include "runtime/device_table.hpp"
+#include "runtime/job.hpp"
+#include "runtime/warmup.hpp"
+
 namespace kiln {
+
+class WorkHistory {
+ public:
+  // Marks the work as run and ready. Returns whether it ran before.
+  bool begin_run(const KernelSpec& spec, const std::string& device);
+  // Returns whether the programs are in memory and were dispatched, by a run or with an empty grid.
+  bool is_ready(const KernelSpec& spec, const std::string& device) const;
+  void set_ready(const KernelSpec& spec, const std::string& device);
+  // Whether a build ahead failed. The job that needs the programs builds again and reports the error.
+  bool failed_ahead(const KernelSpec& spec, const std::string& device) const;
+  void set_failed_ahead(const KernelSpec& spec, const std::string& device);
+
+  // The variant used for a kernel whose preferred variant cannot be built, for one revision of the generator.
+  std::optional<std::string> fallback_variant(const KernelSpec& spec, const std::string& device,
+                                              std::uint64_t revision) const;
+  void set_fallback_variant(const KernelSpec& spec, const std::string& device, std::uint64_t revision,
+                            std::string variant);
+
+ private:
+  mutable std::mutex mutex_;
+  std::set<std::string> ran_, ready_, failed_ahead_;  // keys: work_name()
+  std::map<std::string, std::string> variants_;
+};
+
+// "<device>|<canonical text of the spec>"
+std::string work_name(const KernelSpec& spec, const std::string& device);
+
+// PlanMemo: a cache of kernel plans and program keys by spec and device. A repeated job skips source generation and
+// hashing.
+//
+// Bounded: at most 4,096 plans; further ones are not stored. User kernels are not stored, because their source may
+// change.
+// Thread-safety: every method from any thread; find() takes no lock. Ownership: shares its plans.
+
+struct KeyedPlan {
+  std::shared_ptr<const KernelPlan> plan;
+  std::vector<ProgramKey> prepare;  // of plan->prepare
+  std::vector<ProgramKey> passes;   // of plan->passes
+};
+
+class PlanMemo {
+ public:
+  // nullptr: not stored for this `revision` of the generator.
+  std::shared_ptr<const KeyedPlan> find(const KernelSpec& spec, const Device& device,
+                                        std::uint64_t revision) const noexcept;
+  // Stores the plan if there is room, and returns it. An equal plan of an earlier revision is reused for the new one.
+  std::shared_ptr<const KeyedPlan> insert(const KernelSpec& spec, const Device& device, std::uint64_t revision,
+                                          std::shared_ptr<const KeyedPlan> plan);
+
+ private:
+  struct alignas(64) Entry {
+    std::shared_ptr<const KeyedPlan> plan;
+    const Device* device;
+    mutable std::atomic<std::uint64_t> revision;  // newest revision that gave this plan
+    std::uint64_t hash_of_both;                   // hash of spec and device
+    KernelSpec spec;
+
+    std::uint64_t hash() const noexcept { return hash_of_both; }
+  };
+
+  mutable std::mutex mutex_;  // guards insert()
+  ReadMostlyTable<const Entry> table_{512};
+  std::vector<std::unique_ptr<const Entry>> entries_;
+  std::vector<std::shared_ptr<const void>> outgrown_;  // former table cells that readers may still use
+};
+
+// Hashes every field that distinguishes specs; nullopt for a user kernel.
+std::optional<std::uint64_t> spec_hash(const KernelSpec& spec) noexcept;
+
+// Planner: creates the kernel plan and the program keys of a job on a device.
+//
+// Thread-safety: every method from any thread. Ownership: owns the generators and the plan cache; borrows the rest.
 
 struct LoadedGenerator {
   std::string plugin;

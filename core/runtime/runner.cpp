@@ -1,6 +1,6 @@
 #include "runtime/runner.hpp"
 
-#include "config/units.hpp"
+#include "config/config_text.hpp"
 #include "runtime/verification.hpp"
 #include "selector/sample_filter.hpp"
 

@@ -5,9 +5,9 @@
 
 #include "runtime/job.hpp"
 #include "runtime/metrics.hpp"
+#include "runtime/planner.hpp"
 #include "runtime/programs.hpp"
 #include "runtime/resource_use.hpp"
-#include "runtime/work_history.hpp"
 
 #include <kiln/device_selector.hpp>
 #include <kiln/executor.hpp>

@@ -14,7 +14,6 @@
 #include "runtime/router.hpp"
 #include "runtime/runner.hpp"
 #include "runtime/warmup.hpp"
-#include "runtime/work_history.hpp"
 
 #include <kiln/runtime.hpp>
 

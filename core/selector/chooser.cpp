@@ -3,8 +3,196 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
+#include <tuple>
+#include <vector>
 
 namespace kiln::selector {
+
+Policy::~Policy() = default;
+
+double Option::expected_ns() const noexcept { return fixed_ns + std::exp(log_ns); }
+
+std::size_t cheapest(std::span<const Option> options) noexcept {
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < options.size(); ++i) {
+    if (options[i].expected_ns() < options[best].expected_ns()) best = i;
+  }
+  return best;
+}
+
+Result<std::unique_ptr<Policy>> make_policy(const SelectorConfig& config) {
+  if (config.policy == "ema") return make_ema();
+  if (config.policy == "epsilon") return make_epsilon(config.exploration);
+  if (config.policy == "ucb") return make_ucb();
+  if (config.policy == "thompson") return make_thompson();
+  return invalid_argument("[selector] policy = \"" + config.policy + "\": expected ema, epsilon, ucb or thompson");
+}
+
+// ema: the least expected cost.
+namespace {
+
+class Ema final : public Policy {
+ public:
+  std::size_t choose(std::span<const Option> options, std::mt19937_64&) override { return cheapest(options); }
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_ema() { return std::make_unique<Ema>(); }
+
+// epsilon: the least expected cost, except for a share of random choices among candidates that are not hopeless.
+namespace {
+
+constexpr double hopeless = 10;  // times the least expected cost
+
+class Epsilon final : public Policy {
+ public:
+  explicit Epsilon(double share) : share_(share) {}
+
+  std::size_t choose(std::span<const Option> options, std::mt19937_64& random) override {
+    const std::size_t best = cheapest(options);
+    if (std::uniform_real_distribution<double>(0, 1)(random) >= share_) return best;
+    std::vector<std::size_t> possible;
+    for (std::size_t i = 0; i < options.size(); ++i) {
+      if (options[i].expected_ns() <= hopeless * options[best].expected_ns()) possible.push_back(i);
+    }
+    return possible[std::uniform_int_distribution<std::size_t>(0, possible.size() - 1)(random)];
+  }
+
+ private:
+  double share_;
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_epsilon(double exploration) { return std::make_unique<Epsilon>(exploration); }
+
+// thompson: draws a time for each candidate from its log-normal belief and takes the least, so each is chosen with the
+// probability that it is the best.
+namespace {
+
+class Thompson final : public Policy {
+ public:
+  std::size_t choose(std::span<const Option> options, std::mt19937_64& random) override {
+    std::size_t best = 0;
+    double least = std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < options.size(); ++i) {
+      std::normal_distribution<double> belief(options[i].log_ns, options[i].log_deviation);
+      const double draw = options[i].fixed_ns + std::exp(belief(random));
+      if (draw >= least) continue;
+      least = draw;
+      best = i;
+    }
+    return best;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_thompson() { return std::make_unique<Thompson>(); }
+
+// ucb: the least lower confidence bound of the cost; the interval grows with the number of runs of all candidates.
+namespace {
+
+class Ucb final : public Policy {
+ public:
+  std::size_t choose(std::span<const Option> options, std::mt19937_64&) override {
+    std::uint64_t runs = 0;
+    for (const Option& option : options) runs += option.runs;
+    const double width = std::sqrt(2 * std::log(1 + static_cast<double>(runs)));
+    const auto bound = [&](const Option& option) {
+      return option.fixed_ns + std::exp(option.log_ns - width * option.log_deviation);
+    };
+    std::size_t best = 0;
+    for (std::size_t i = 1; i < options.size(); ++i) {
+      if (bound(options[i]) < bound(options[best])) best = i;
+    }
+    return best;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_ucb() { return std::make_unique<Ucb>(); }
+
+namespace {
+
+constexpr double long_shot = 2.33;  // standard deviations: one chance in a hundred
+
+double normal_cdf(double x) { return std::erfc(-x / std::sqrt(2.0)) / 2; }
+
+// E[max(0, best − X)] for a log-normal X: what a run that turns out cheaper saves.
+double expected_saving(double best, double log_mean, double deviation) {
+  if (deviation <= 0) return std::max(0.0, best - std::exp(log_mean));
+  const double d = (std::log(best) - log_mean) / deviation;
+  return best * normal_cdf(d) - std::exp(log_mean + deviation * deviation / 2) * normal_cdf(d - deviation);
+}
+
+}  // namespace
+
+std::optional<Exploration::Look> Exploration::look_at(std::span<const Prospect> prospects, std::size_t candidate,
+                                                      double best_ns, double best_deviation) const {
+  const Prospect& prospect = prospects[candidate];
+  const bool allowed = prospect.looks < most_looks && prospect.run.runs < most_looks;
+  if (!prospect.run.known() && allowed) return Look{candidate, 0};
+  if (!prospect.run.measured() && !allowed) {
+    // Nothing came back from its looks that could be learned from. It may be tried again, at the expense of the budget;
+    // what it takes is not known, so it is charged as if it were hopeless.
+    const double assumed_ns = 10 * best_ns * prospect.repeat;
+    if (std::isfinite(assumed_ns) && affords(assumed_ns)) return Look{candidate, assumed_ns};
+    return std::nullopt;
+  }
+  const double cost_ns = prospect.cost_ns();
+  if (!allowed) return std::nullopt;
+  if (prospect.run.evidence == Evidence::own && cost_ns <= best_ns) return std::nullopt;  // it is chosen anyway
+  const double deviation = std::hypot(prospect.run.log_deviation, best_deviation);
+  if (prospect.hopeless(best_ns)) {
+    const double job_ns = cost_ns * prospect.repeat;
+    const bool may_win = std::log(cost_ns / best_ns) < long_shot * deviation;
+    if (prospect.looks == 0 && prospect.run.runs == 0 && may_win && affords(job_ns)) return Look{candidate, job_ns};
+    return std::nullopt;
+  }
+  const double saving = expected_saving(best_ns, std::log(cost_ns), deviation);
+  const double loss = std::max(0.0, cost_ns - best_ns);
+  if (saving * (horizon + prospect.repeat) <= loss * prospect.repeat) return std::nullopt;
+  return Look{candidate, 0};
+}
+
+std::optional<Exploration::Look> Exploration::next(std::span<const Prospect> prospects) const {
+  if (prospects.size() < 2) return std::nullopt;
+  const double best_ns = best_cost_ns(prospects);
+  double best_deviation = 0;
+  for (const Prospect& prospect : prospects) {
+    if (prospect.cost_ns() == best_ns && prospect.run.known()) best_deviation = prospect.run.log_deviation;
+  }
+  std::optional<Look> chosen;
+  // Within the allowance first; then those with the fewest looks; of those what needs no compiler, then what nothing is
+  // known of, for it may be the fastest at every shape to come, then the cheapest.
+  const auto rank = [&](const Look& look) {
+    const Prospect& prospect = prospects[look.candidate];
+    return std::tuple(look.charged_ns > 0, prospect.looks, prospect.needs_compiler(), prospect.run.measured(),
+                      prospect.cost_ns());
+  };
+  for (std::size_t i = 0; i < prospects.size(); ++i) {
+    const auto look = look_at(prospects, i, best_ns, best_deviation);
+    if (look && (!chosen || rank(*look) < rank(*chosen))) chosen = look;
+  }
+  return chosen;
+}
+
+std::optional<Exploration::Look> Exploration::again(std::span<const Prospect> prospects,
+                                                    std::span<const std::uint64_t> passed_over) const {
+  const double best_ns = best_cost_ns(prospects);
+  for (std::size_t i = 0; i < prospects.size(); ++i) {
+    const Prospect& prospect = prospects[i];
+    if (!prospect.run.drifted || passed_over[i] < patience || prospect.cost_ns() <= best_ns) continue;
+    const double job_ns = prospect.cost_ns() * prospect.repeat;
+    if (affords(job_ns)) return Look{i, job_ns};
+  }
+  return std::nullopt;
+}
+
 namespace {
 
 // A look waits so many jobs for its program to be asked for again; then the shapes evidently do not come back, and it

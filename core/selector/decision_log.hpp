@@ -9,7 +9,6 @@
 #pragma once
 
 #include "selector/chooser.hpp"
-#include "selector/policy.hpp"
 #include "selector/sample_filter.hpp"
 
 #include <kiln/buffer.hpp>

@@ -1,27 +1,54 @@
-// ModelStore: the performance model on disk: <cache>/selector.model, readable by its owner alone (format:
-// model_record.hpp).
+// ModelRecord: one line of the model's file: a checksum, a space, a JSON object. Each line stands for itself, so that a
+// damaged one costs nothing but itself.
 //
-// A file appears complete or not at all; several processes may write: each merges what it learned into what is there,
-// under a lock that a process which dies lets go of. A damaged record is left out with a log line that says which
-// validator refused it; a folder that cannot be written makes the model memory only, said once.
-// Thread-safety: none; one thread at a time. Ownership: owns nothing but its path and the base of the next merge.
+// Thread-safety: pure. Ownership: values.
+//
+// Format, schema 2. First line: "kiln selector model 2". Then lines of "<16 hexadecimal digits: XXH3 of the rest>
+// JSON":
+//   an arm: {"operation", "device", "driver", "shape": text, "runs", "weight", "mean", "variance", "widening",
+//   "alarms":
+//     of the natural logarithm of nanoseconds, "transfer", "first": [count, mean, variance], "log_flops", "log_bytes",
+//     "looks", "used"}
+//   what was not learned from: {"unfit": {"reason": count}}
 #pragma once
 
 #include "base/os/atomic_file.hpp"
-#include "selector/model_record.hpp"
 #include "selector/performance_model.hpp"
 
 #include <kiln/buffer.hpp>
 #include <kiln/log.hpp>
 #include <kiln/selector_admin.hpp>
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace kiln::selector {
+
+inline constexpr std::string_view model_header = "kiln selector model 2";
+
+using UnfitCounts = std::map<std::string, std::uint64_t>;  // by reason
+using KeyedArm = std::pair<ArmKey, Arm>;
+
+std::string line_of(const ArmKey& key, const Arm& arm);  // without the newline
+std::string line_of(const UnfitCounts& counts);
+
+// What a line holds, or which validator refused it. `line`: its number, from 1.
+std::variant<KeyedArm, UnfitCounts, RejectedRecord> record_of(std::string_view text, std::size_t line);
+
+// ModelStore: the performance model on disk: <cache>/selector.model, readable by its owner alone (format:
+// above).
+//
+// A file appears complete or not at all; several processes may write: each merges what it learned into what is there,
+// under a lock that a process which dies lets go of. A damaged record is left out with a log line that says which
+// validator refused it; a folder that cannot be written makes the model memory only, said once.
+// Thread-safety: none; one thread at a time. Ownership: owns nothing but its path and the base of the next merge.
 
 inline constexpr std::string_view model_file = "selector.model";
 inline constexpr std::string_view model_lock = "selector.lock";

@@ -1,7 +1,6 @@
-#include "report/text_table.hpp"
 #include "session.hpp"
-#include "verbs/finish.hpp"
-#include "verbs/run/job_order.hpp"
+#include "text_table.hpp"
+#include "verbs/job_order.hpp"
 #include "verbs/verbs.hpp"
 
 #include <kiln/data.hpp>

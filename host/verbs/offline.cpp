@@ -1,10 +1,8 @@
 // Verbs that need no device: `kiln kernel build`, `kiln pm4 dump`, `kiln simulate`.
 #include "console.hpp"
-#include "exit_status.hpp"
-#include "report/text_table.hpp"
 #include "session.hpp"
+#include "text_table.hpp"
 #include "verb_table.hpp"
-#include "verbs/finish.hpp"
 #include "verbs/verbs.hpp"
 
 #include <kiln/config_reader.hpp>

@@ -1,9 +1,9 @@
 // `kiln selector`: explain a choice, judge other policies, reset and show what was learned.
-#include "exit_status.hpp"
-#include "report/text_table.hpp"
+#include "console.hpp"
 #include "session.hpp"
+#include "text_table.hpp"
 #include "verb_table.hpp"
-#include "verbs/cache/cache_verb.hpp"
+#include "verbs/cache_verb.hpp"
 #include "verbs/verbs.hpp"
 
 #include <kiln/cache_admin.hpp>

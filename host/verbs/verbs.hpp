@@ -1,13 +1,30 @@
-// The verbs of `kiln`: each takes the parsed options and answers the exit status.
+// How verbs end: the result to where it was asked for, the exit status to main.
 //
 // Thread-safety: main thread only.
 #pragma once
 
+#include "console.hpp"
 #include "options.hpp"
 
+#include <kiln/status.hpp>
+
+#include <kiln_json.hpp>
+
 #include <cstdint>
+#include <string>
 
 namespace kiln::host {
+
+// Complains, and answers the exit status that fits: 2 where what was asked for is wrong, else 1.
+int complain_of(const Status& status);
+
+// The result to standard output or --output; `status` where that worked.
+int finish(const std::string& text, const Options& options, int status = exit_done);
+int finish_json(const Json& json, const Options& options, int status = exit_done);
+
+// The verbs of `kiln`: each takes the parsed options and answers the exit status.
+//
+// Thread-safety: main thread only.
 
 // started_ns: now_ns() at the start of main, from which first results are counted.
 int run(const Options& options, std::uint64_t started_ns);

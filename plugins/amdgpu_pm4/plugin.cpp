@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "amdgpu_pm4/device/build_device.hpp"
-#include "amdgpu_pm4/device/program_loader.hpp"
+#include "amdgpu_pm4/device/program.hpp"
 #include "amdgpu_pm4/driver.hpp"
 #include "amdgpu_pm4/packets/stream_text.hpp"
-#include "amdgpu_pm4/toolchain/open_toolchain.hpp"
+#include "amdgpu_pm4/toolchain/toolchain.hpp"
 #include "amdgpu_pm4/winsys/winsys.hpp"
 
 namespace {

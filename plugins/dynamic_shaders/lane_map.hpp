@@ -15,7 +15,7 @@
 #include <optional>
 #include <string>
 
-#include "dynamic_shaders/dialect/kernel_writer.hpp"
+#include "dynamic_shaders/kernel_writer.hpp"
 
 namespace kiln::dynamic_shaders {
 

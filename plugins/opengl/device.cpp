@@ -9,10 +9,9 @@
 #include <kiln/uniform_values.hpp>
 
 #include "codec/source_text.hpp"
-#include "gl/egl_devices.hpp"
-#include "objects/program.hpp"
-#include "objects/queue.hpp"
-#include "transfer_choice.hpp"
+#include "egl.hpp"
+#include "program.hpp"
+#include "queue.hpp"
 
 namespace kiln::opengl {
 namespace {

@@ -8,12 +8,13 @@
 #include <string>
 
 #include <kiln/device.hpp>
+#include <kiln/driver_notes.hpp>
 #include <kiln/fence_exchange.hpp>
 
-#include "gl/context_group.hpp"
-#include "objects/buffer.hpp"
-#include "objects/program.hpp"
-#include "objects/queue.hpp"
+#include "buffer.hpp"
+#include "context_group.hpp"
+#include "program.hpp"
+#include "queue.hpp"
 #include "settings.hpp"
 
 namespace kiln::opengl {
@@ -62,5 +63,14 @@ struct Adoption {
 // Adopted: MESA_SHADER_CACHE_DIR is a folder that kiln::driver_environment() chose, of this user, that nobody else may
 // enter (0700), and no ancestor of it can be changed by another user.
 Adoption mesa_cache_adoption();
+
+// Which way the host's bytes take to a device's buffers: what [plugin.opengl] says, else the faster one.
+//
+// Both are measured once for a driver and its device, and the choice is kept as a note for the processes after this
+// one. Thread-safety: any thread, one at a time. Ownership: borrows everything.
+
+// notes: null where nothing can be kept: then nothing is measured either, and the kind of the device decides.
+Transfer choose_transfer(const std::shared_ptr<ContextGroup>& group, Mapping wanted, const DeviceInfo& info,
+                         DriverNotes* notes);
 
 }  // namespace kiln::opengl

@@ -4,7 +4,7 @@
 // which is set before this plugin is loaded; here they are only checked, and compared with what the environment says.
 #pragma once
 
-#include "gl/egl_context.hpp"
+#include "egl.hpp"
 
 #include <kiln/config.hpp>
 #include <kiln/log.hpp>

@@ -1,4 +1,4 @@
-#include "transfer_choice.hpp"
+#include "device.hpp"
 
 #include <kiln/clock.hpp>
 

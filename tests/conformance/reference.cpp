@@ -7,11 +7,9 @@
 #include <sstream>
 #include <utility>
 
-#include "reference/conv2d.hpp"
-#include "reference/gemm.hpp"
+#include "reference/error_bounds.hpp"
+#include "reference/layers.hpp"
 #include "reference/operation_reference.hpp"
-#include "reference/rounding.hpp"
-#include "reference/winograd_allowance.hpp"
 
 namespace kiln::conformance {
 namespace {

@@ -4,9 +4,8 @@
 #include <catch2/catch.hpp>
 
 #include "dynamic_shaders/sample_specs.hpp"
-#include "dynamic_shaders/space/conv_cost.hpp"
-#include "dynamic_shaders/space/conv_space.hpp"
-#include "dynamic_shaders/space/gemm_cost.hpp"
+#include "dynamic_shaders/space/cost_model.hpp"
+#include "dynamic_shaders/space/variant_space.hpp"
 
 namespace kiln::dynamic_shaders {
 namespace {

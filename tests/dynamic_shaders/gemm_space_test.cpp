@@ -1,5 +1,5 @@
 // The space of gemm's variants, on devices at their limits, and what gemm/shared asks for and writes.
-#include "dynamic_shaders/space/gemm_space.hpp"
+#include "dynamic_shaders/space/variant_space.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -7,11 +7,10 @@
 #include <set>
 #include <string>
 
-#include "dynamic_shaders/families/gemm_blocked.hpp"
-#include "dynamic_shaders/families/gemm_shared.hpp"
+#include "dynamic_shaders/families/gemm.hpp"
 #include "dynamic_shaders/generator.hpp"
 #include "dynamic_shaders/sample_specs.hpp"
-#include "dynamic_shaders/space/gemm_cost.hpp"
+#include "dynamic_shaders/space/cost_model.hpp"
 
 namespace kiln::dynamic_shaders {
 namespace {

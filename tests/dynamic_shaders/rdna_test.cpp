@@ -1,6 +1,6 @@
 #include <catch2/catch.hpp>
 
-#include "dynamic_shaders/rdna/facts.hpp"
+#include "dynamic_shaders/space/rdna_facts.hpp"
 
 namespace kiln::dynamic_shaders::rdna {
 namespace {

@@ -5,12 +5,11 @@
 
 #include "dynamic_shaders/families/blocking.hpp"
 #include "dynamic_shaders/families/depthwise.hpp"
-#include "dynamic_shaders/families/gemm_blocked.hpp"
+#include "dynamic_shaders/families/gemm.hpp"
 #include "dynamic_shaders/families/implicit.hpp"
 #include "dynamic_shaders/generator.hpp"
 #include "dynamic_shaders/sample_specs.hpp"
-#include "dynamic_shaders/space/conv_space.hpp"
-#include "dynamic_shaders/space/gemm_space.hpp"
+#include "dynamic_shaders/space/variant_space.hpp"
 #include "support/test_length.hpp"
 
 namespace kiln::dynamic_shaders {

@@ -3,8 +3,8 @@
 // Each input is tried twice: as it is, where almost nothing passes the signature, and as if its writer were trusted, so
 // that the fuzzer reaches the records behind it.
 #include "cache/bundle_format.hpp"
-#include "cache/bundle_key.hpp"
-#include "cache/little_endian.hpp"
+#include "cache/key_material.hpp"
+#include "cache/signing_keys.hpp"
 
 #include <cstdint>
 #include <cstdlib>

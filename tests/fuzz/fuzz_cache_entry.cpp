@@ -2,9 +2,8 @@
 //
 // An entry is tried twice: as it is, where almost nothing passes the checksum, and as if its writer had our key, so
 // that the fuzzer reaches what stands behind the signature.
-#include "base/checksum.hpp"
+#include "base/digest.hpp"
 #include "cache/entry_format.hpp"
-#include "cache/entry_meta.hpp"
 #include "cache/key_material.hpp"
 #include "cache/manifest.hpp"
 

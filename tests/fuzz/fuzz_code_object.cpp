@@ -3,7 +3,6 @@
 #include <cstdlib>
 
 #include "amdgpu_pm4/code_object/code_object.hpp"
-#include "amdgpu_pm4/code_object/dispatch_needs.hpp"
 
 namespace {
 

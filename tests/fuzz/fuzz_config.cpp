@@ -2,7 +2,7 @@
 // Whatever they hold, the answer is a Config and problems of one line each, the same every time.
 #include <kiln/config_reader.hpp>
 
-#include "config/jobs/job_table.hpp"
+#include "config/job_reader.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "data/npy.hpp"
-#include "data/npy_header.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));

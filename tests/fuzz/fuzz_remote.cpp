@@ -1,9 +1,8 @@
 // The readers of what a remote answers: shared objects, the index, the replies of Redis; and of the files that
 // processes share about remotes. The first byte of an input chooses the reader.
-#include "cache/program_payload.hpp"
-#include "cache/remote_breaker.hpp"
-#include "cache/remote_totals.hpp"
-#include "cache/shared_object.hpp"
+#include "cache/bundle_format.hpp"
+#include "cache/entry_format.hpp"
+#include "cache/remote_state.hpp"
 #include "resp.hpp"
 
 #include <cstdint>

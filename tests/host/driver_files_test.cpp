@@ -1,5 +1,5 @@
 // The files of the driver's own cache that a build finds are stored with the program. Altered ones are refused.
-#include "base/checksum.hpp"
+#include "base/digest.hpp"
 #include "host/build_place.hpp"
 #include "support/test_length.hpp"
 

@@ -3,7 +3,7 @@
 #include "host/sample_jobs.hpp"
 
 #include "data/npy.hpp"
-#include "verbs/run/job_order.hpp"
+#include "verbs/job_order.hpp"
 
 #include <catch2/catch.hpp>
 

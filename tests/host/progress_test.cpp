@@ -2,9 +2,7 @@
 #include "host/kiln_process.hpp"
 #include "host/sample_jobs.hpp"
 
-#include "progress/metrics_reading.hpp"
-#include "progress/progress_bar.hpp"
-#include "progress/run_progress.hpp"
+#include "progress.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,6 +1,6 @@
 #include "host/stored_cache.hpp"
 
-#include "cache/entry_meta.hpp"
+#include "cache/manifest.hpp"
 #include "cache/tiered_cache.hpp"
 #include "core/cache/synthetic_device.hpp"
 

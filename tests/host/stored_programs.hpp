@@ -3,7 +3,6 @@
 
 #include "base/secret_key.hpp"
 #include "cache/entry_format.hpp"
-#include "cache/program_payload.hpp"
 
 #include <catch2/catch.hpp>
 

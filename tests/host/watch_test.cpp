@@ -2,10 +2,8 @@
 #include "host/kiln_process.hpp"
 #include "host/sample_jobs.hpp"
 
-#include "progress/metrics_reading.hpp"
-#include "progress/progress_bar.hpp"
-#include "progress/run_watch.hpp"
-#include "progress/watch_table.hpp"
+#include "progress.hpp"
+#include "run_watch.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "gl/context_thread.hpp"
+#include "context_thread.hpp"
 
 #include <sys/syscall.h>
 #include <unistd.h>

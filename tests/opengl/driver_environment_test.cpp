@@ -1,4 +1,4 @@
-#include "runtime/drivers/driver_environment.hpp"
+#include "runtime/driver_environment.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,8 +8,6 @@
 #include <fstream>
 #include <kiln/driver_cache.hpp>
 #include <optional>
-
-#include "runtime/drivers/elf_facts.hpp"
 
 namespace kiln {
 namespace {

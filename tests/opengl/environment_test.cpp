@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "opengl/support/kernels.hpp"
-#include "runtime/drivers/driver_environment.hpp"
+#include "runtime/driver_environment.hpp"
 #include "support/own_process.hpp"
 
 namespace kiln::support {

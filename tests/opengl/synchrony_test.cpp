@@ -1,5 +1,5 @@
 // When the device's own stamps are taken, and when the host's clock around the call stands for them.
-#include "objects/synchrony.hpp"
+#include "synchrony.hpp"
 
 #include <catch2/catch.hpp>
 

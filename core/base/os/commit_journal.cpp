@@ -1,6 +1,6 @@
 #include "base/os/commit_journal.hpp"
 
-#include "base/checksum.hpp"
+#include "base/digest.hpp"
 #include "base/os/file_lock.hpp"
 
 #include <kiln/stop_scope.hpp>

@@ -1,4 +1,4 @@
-#include "base/os/commit_recovery.hpp"
+#include "base/os/commit_journal.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 #include <kiln/result_files.hpp>
 
-#include "base/os/commit_recovery.hpp"
+#include "base/os/commit_journal.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 #include "base/os/memory_pressure.hpp"
 
-#include "base/os/control_group.hpp"
+#include "base/os/process_limits.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,21 +1,71 @@
-#include <kiln/process_limits.hpp>
+#include "base/os/process_limits.hpp"
 
-#include "base/os/control_group.hpp"
-#include "base/os/thread_limits.hpp"
-
-#include <kiln/stop_scope.hpp>
-
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
+
+#include <kiln/buffer.hpp>
+#include <kiln/host_processor.hpp>
+#include <kiln/process_limits.hpp>
+#include <kiln/stop_scope.hpp>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace kiln {
+
+std::string text_of_kernel_file(const std::filesystem::path& path) {
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  std::array<char, 16384> text;
+  const ssize_t got = file ? read(file.get(), text.data(), text.size()) : -1;
+  return got > 0 ? std::string(text.data(), static_cast<std::size_t>(got)) : std::string();
+}
+
+std::optional<std::string> group_path_in(const std::string& membership, std::string_view controller) {
+  const auto names = [&](std::string_view controllers) {
+    for (;;) {
+      const std::size_t comma = controllers.find(',');
+      if (controllers.substr(0, comma) == controller) return true;
+      if (comma == std::string_view::npos) return false;
+      controllers.remove_prefix(comma + 1);
+    }
+  };
+  for (std::size_t begin = 0; begin < membership.size();) {
+    const std::size_t end = std::min(membership.find('\n', begin), membership.size());
+    const std::string_view line = std::string_view(membership).substr(begin, end - begin);
+    begin = end + 1;
+    const std::size_t first = line.find(':');
+    const std::size_t second = first == std::string_view::npos ? first : line.find(':', first + 1);
+    if (second == std::string_view::npos) continue;
+    if (names(line.substr(first + 1, second - first - 1))) return std::string(line.substr(second + 1));
+  }
+  return std::nullopt;
+}
+
+void for_each_group(const std::filesystem::path& mount, const std::string& path,
+                    const std::function<void(const std::filesystem::path&)>& at) {
+  constexpr int most_levels = 64;
+  std::filesystem::path inner = std::filesystem::path(path).relative_path().lexically_normal();
+  if (inner.string().starts_with("..")) return;
+  for (int level = 0; level < most_levels; ++level) {
+    at(mount / inner);
+    if (inner.empty() || inner == ".") return;
+    inner = inner.parent_path();
+  }
+}
+
+// The kernel's own word, the same by which secure_getenv() and the dynamic linker go.
+bool has_borrowed_rights() noexcept { return getauxval(AT_SECURE) != 0; }
+
 namespace {
 
 // The smallest limit on what may be mapped; RLIM_INFINITY: none.
@@ -114,5 +164,42 @@ StopScope::StopScope(const std::atomic<bool>* stop) noexcept : before_(stop_of_t
 StopScope::~StopScope() { stop_of_thread = before_; }
 
 const std::atomic<bool>* current_stop() noexcept { return stop_of_thread; }
+
+namespace {
+
+// Above every clock that is sold, boosts included. What the kernel tells of clocks leaves boosts out on some machines,
+// and a roof that is too low would make errors of good runs.
+constexpr double clock_ghz = 6.5;
+constexpr double units = 2;  // that multiply, in each core
+
+// Floating-point operations of one unit in a cycle.
+double operations() noexcept {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f")) return 16 * 2;
+  if (__builtin_cpu_supports("fma")) return 8 * 2;
+  // Without fused operations one unit multiplies while the other adds.
+  if (__builtin_cpu_supports("avx")) return 8;
+  return 4;
+#else
+  return 0;
+#endif
+}
+
+}  // namespace
+
+int host_cores() noexcept {
+  // The mask of a machine with more processors than cpu_set_t holds does not fit: the sets grow until it does.
+  for (std::size_t processors = CPU_SETSIZE; processors <= (std::size_t{1} << 20); processors *= 2) {
+    cpu_set_t* set = CPU_ALLOC(processors);
+    if (set == nullptr) return 1;
+    const std::size_t bytes = CPU_ALLOC_SIZE(processors);
+    const int count = sched_getaffinity(0, bytes, set) == 0 ? CPU_COUNT_S(bytes, set) : 0;
+    CPU_FREE(set);
+    if (count > 0) return count;
+  }
+  return 1;
+}
+
+double host_roof_gflops() noexcept { return host_cores() * units * operations() * clock_ghz; }
 
 }  // namespace kiln

@@ -1,4 +1,3 @@
-#define OPENSSL_SUPPRESS_DEPRECATED  // the plain functions: see sha256() in digest.cpp
 #include <fcntl.h>
 #include <openssl/sha.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "amdgpu_pm4/code_object/dispatch_needs.hpp"
+#include "amdgpu_pm4/code_object/code_object.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -10,8 +10,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
+
+#include "amdgpu_pm4/code_object/code_object.hpp"
 
 namespace kiln::amdgpu_pm4 {
 
@@ -70,5 +73,57 @@ Result<std::vector<ElfRelocation>> read_relocations(const ElfSection& section);
 // The first note of this owner and type in the bytes of a note section or segment; empty: there is none.
 Result<std::span<const std::byte>> find_note(std::span<const std::byte> notes, std::string_view owner,
                                              std::uint32_t type);
+
+// An ELF file as it lies in memory: a linked one as it is, a relocatable one laid out and relocated.
+
+// LaidOut: a code object's contents as they shall lie in memory, from a relocatable file or from a linked one.
+//
+// Thread-safety: pure functions and values. Ownership: the image is owned, names borrow from the file's bytes.
+// After every piece of code lie at least 64 dwords of s_code_end: processors fetch instructions ahead of the last one.
+
+struct PlacedSymbol {
+  std::string_view name;
+  std::uint64_t offset = 0;  // in the image
+  std::uint64_t size = 0;    // ends within the image
+};
+
+struct CodeRange {
+  std::uint64_t begin = 0, end = 0;  // in the image; the filling after it is not in it
+};
+
+struct LaidOut {
+  std::vector<std::byte> image;
+  std::vector<AddressWord> address_words;
+  std::vector<PlacedSymbol> symbols;  // the named ones
+  std::vector<CodeRange> code;
+};
+
+// Sections are given places, code first, and relocations applied. unsupported: a relocation by its number, an undefined
+// symbol by its name, a section that kernels could write by its name.
+Result<LaidOut> lay_out_relocatable(const ElfFile& file);
+
+// PT_LOAD segments keep their distances. unsupported: as above, segments that kernels could write among them.
+Result<LaidOut> lay_out_linked(const ElfFile& file);
+
+// Fills [begin, end) of the image with s_code_end, as whole dwords from the image's start.
+void fill_code_end(std::vector<std::byte>& image, std::uint64_t begin, std::uint64_t end);
+
+inline constexpr std::uint64_t code_end_bytes = 64 * 4;
+
+// The relocations of AMD GPU code: their numbers, names, and the bytes that those applied here write.
+//
+// Thread-safety: pure functions. Ownership: values.
+
+inline constexpr std::uint32_t relocation_none = 0;
+inline constexpr std::uint32_t relocation_abs64 = 3;  // the symbol's address
+inline constexpr std::uint32_t relocation_rel32 = 4;  // its distance from the word relocated
+inline constexpr std::uint32_t relocation_rel64 = 5;
+inline constexpr std::uint32_t relocation_rel32_lo = 10;    // the distance's lower half
+inline constexpr std::uint32_t relocation_rel32_hi = 11;    // its upper half
+inline constexpr std::uint32_t relocation_relative64 = 13;  // linked files: the addend, from where the file lies
+
+// 0: not applied here.
+std::uint32_t relocation_bytes(std::uint32_t type) noexcept;
+std::string relocation_name(std::uint32_t type);  // "relocation 7 (R_AMDGPU_GOTPCREL)"
 
 }  // namespace kiln::amdgpu_pm4

@@ -1,4 +1,4 @@
-#include "amdgpu_pm4/code_object/laid_out.hpp"
+#include "amdgpu_pm4/code_object/elf_file.hpp"
 
 #include <elf.h>
 

@@ -6,7 +6,7 @@
 
 #include "amdgpu_pm4/code_object/code_object.hpp"
 #include "amdgpu_pm4/device/device.hpp"
-#include "amdgpu_pm4/device/program_loader.hpp"
+#include "amdgpu_pm4/device/program.hpp"
 #include "amdgpu_pm4/toolchain/opencl_text.hpp"
 
 namespace kiln::amdgpu_pm4 {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "amdgpu_pm4/device/program.hpp"
-#include "amdgpu_pm4/toolchain/open_toolchain.hpp"
+#include "amdgpu_pm4/toolchain/toolchain.hpp"
 #include "amdgpu_pm4/winsys/chip.hpp"
 
 namespace kiln::amdgpu_pm4 {

@@ -20,9 +20,8 @@
 #include <vector>
 
 #include "amdgpu_pm4/device/quarantine.hpp"
-#include "amdgpu_pm4/device/ring.hpp"
 #include "amdgpu_pm4/device/submission.hpp"
-#include "amdgpu_pm4/recipe/command_stream.hpp"
+#include "amdgpu_pm4/packets/command_stream.hpp"
 #include "amdgpu_pm4/winsys/winsys.hpp"
 
 namespace kiln::amdgpu_pm4 {
@@ -57,7 +56,7 @@ class Queue final : private ChunkSource {
   Queue(Winsys& winsys, Quarantine& quarantine, QueueSettings settings);
   Status open();
 
-  // Making a submission: queue_build.cpp. All with the mutex held.
+  // Making a submission. All with the mutex held.
   Status try_submit(const std::vector<BoundPass>& passes);
   Result<StreamChunk> next_chunk() noexcept override;
   Result<RingPart> take(RingBuffer& ring, std::uint64_t bytes, std::uint64_t alignment);

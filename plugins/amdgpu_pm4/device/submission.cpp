@@ -4,8 +4,96 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <string>
 
 namespace kiln::amdgpu_pm4 {
+
+std::optional<std::uint64_t> RingSpace::take(std::uint64_t bytes, std::uint64_t alignment, std::uint64_t point) {
+  if (bytes > bytes_) return std::nullopt;
+  std::uint64_t begin = 0;
+  if (!taken_.empty()) {
+    const std::uint64_t oldest = taken_.front().begin;
+    const std::uint64_t newest = taken_.back().end;
+    begin = (newest + alignment - 1) & ~(alignment - 1);
+    const bool wrapped = newest <= oldest;  // what is free lies between the two
+    if (wrapped ? begin > oldest || oldest - begin < bytes : begin > bytes_ || bytes_ - begin < bytes) {
+      if (wrapped || oldest < bytes) return std::nullopt;
+      begin = 0;
+    }
+  }
+  taken_.push_back({begin, begin + bytes, point});
+  return begin;
+}
+
+void RingSpace::keep_of_last(std::uint64_t bytes) { taken_.back().end = taken_.back().begin + bytes; }
+
+void RingSpace::give_back(std::uint64_t point) {
+  while (!taken_.empty() && taken_.back().point == point) taken_.pop_back();
+}
+
+void RingSpace::passed(std::uint64_t point) {
+  while (!taken_.empty() && taken_.front().point <= point) taken_.pop_front();
+}
+
+Result<std::unique_ptr<RingBuffer>> RingBuffer::create(Winsys& winsys, BufferUse use, std::uint64_t bytes) {
+  auto object = winsys.create_buffer({bytes, 0, placement_of(use, winsys.facts().memory), access_of(use)});
+  if (!object) return object.error();
+  return std::unique_ptr<RingBuffer>(new RingBuffer(winsys, use, std::move(object).value()));
+}
+
+Result<RingPart> RingBuffer::take(std::uint64_t bytes, std::uint64_t alignment, std::uint64_t point,
+                                  std::vector<std::shared_ptr<BufferObject>>& own) {
+  if (bytes > space_.bytes() / 2) return take_own(bytes, own);
+  const auto offset = space_.take(bytes, alignment, point);
+  if (!offset) return RingPart{};
+  return RingPart{object_->mapped().subspan(*offset, bytes), object_->address() + *offset};
+}
+
+Result<RingPart> RingBuffer::take_own(std::uint64_t bytes, std::vector<std::shared_ptr<BufferObject>>& own) {
+  auto made = winsys_.create_buffer({bytes, 0, placement_of(use_, winsys_.facts().memory), access_of(use_)});
+  if (!made) return made.error();
+  own.push_back(std::move(made).value());
+  BufferObject& object = *own.back();
+  return RingPart{object.mapped().first(bytes), object.address()};
+}
+
+std::optional<Result<FenceResult>> Results::take(std::uint64_t value, std::uint64_t first_pending) {
+  if (const auto at = finished_.find(value); at != finished_.end()) {
+    std::optional<Result<FenceResult>> result(std::move(at->second));
+    finished_.erase(at);
+    return result;
+  }
+  if (value >= first_pending && value <= last_) return std::nullopt;
+  return Result<FenceResult>(not_found("submission " + std::to_string(value) + ": " +
+                                       (value == 0 || value > last_ ? "never made; the last is " + std::to_string(last_)
+                                                                    : std::string("its result was taken already"))));
+}
+
+namespace {
+
+constexpr std::uint64_t comparison_ns = 1'000'000'000;  // the two clocks may drift apart
+
+}  // namespace
+
+std::uint64_t DeviceClock::ns_between(std::uint64_t begin, std::uint64_t end) const noexcept {
+  if (khz_ == 0 || end <= begin) return 0;
+  return static_cast<std::uint64_t>(static_cast<double>(end - begin) * 1e6 / static_cast<double>(khz_));
+}
+
+std::uint64_t DeviceClock::on_host_clock(std::uint64_t counter) noexcept {
+  if (khz_ == 0 || refused_) return 0;
+  const std::uint64_t now = now_ns();
+  if (compared_at_ns_ == 0 || now > compared_at_ns_ + comparison_ns) {
+    const auto read = winsys_.counter();
+    refused_ = !read;
+    if (refused_) return 0;
+    compared_at_ns_ = now + (now_ns() - now) / 2;
+    counter_then_ = *read;
+  }
+  return counter >= counter_then_ ? compared_at_ns_ + ns_between(counter_then_, counter)
+                                  : compared_at_ns_ - ns_between(counter, counter_then_);
+}
+
 namespace {
 
 std::uint8_t rights_of(GpuAccess access) noexcept {

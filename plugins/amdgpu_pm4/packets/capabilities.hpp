@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "amdgpu_pm4/code_object/kernel_code.hpp"
+#include "amdgpu_pm4/code_object/code_object.hpp"
 
 namespace kiln::amdgpu_pm4 {
 

@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "amdgpu_pm4/packets/packet_fields.hpp"
-#include "amdgpu_pm4/packets/register_table.hpp"
+#include "amdgpu_pm4/packets/registers.hpp"
 
 namespace kiln::amdgpu_pm4 {
 namespace {

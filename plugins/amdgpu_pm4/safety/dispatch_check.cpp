@@ -1,11 +1,9 @@
-#include "amdgpu_pm4/safety/dispatch_check.hpp"
+#include "amdgpu_pm4/safety/packet_check.hpp"
 
 #include <algorithm>
 #include <initializer_list>
 
-#include "amdgpu_pm4/recipe/kernel_check.hpp"
-#include "amdgpu_pm4/recipe/recorded_dispatch.hpp"
-#include "amdgpu_pm4/recipe/scratch_ring.hpp"
+#include "amdgpu_pm4/packets/recorded_dispatch.hpp"
 
 namespace kiln::amdgpu_pm4 {
 namespace {

@@ -1,15 +1,43 @@
+// The OpenCL C that stands in front of every kernel's text: types, work-item functions, barriers, atomics, and the
+// arithmetic that generated kernels need, written with the compiler's own builtins. All other functions come from the
+// device library (device_library.hpp), or are refused by name (refusals.cpp).
+//
+// Thread-safety: pure functions. Ownership: text that lives as long as the program, and values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <kiln/kernel.hpp>
+#include <kiln/program_interface.hpp>
+
+namespace kiln::amdgpu_pm4 {
+
+// The same for every text. To read all of it took longer than to compile a usual kernel, so a function is defined only
+// where uses_of() names it.
+std::string_view prelude() noexcept;
+
+// "#define KILN_USES_x 1" for what of the prelude the text may use: each of its identifiers and what each begins with
+// ("convert_float" and "convert" for convert_float4). Everything, where identifiers are made by "##".
+std::string uses_of(std::string_view text);
+
+// Macros for the conversions of the library that are wrong, as far as the text names them: each converts its argument
+// first.
+std::string corrections_for(std::string_view text);
+
+// Whether the text calls anything that the prelude does not define. True also where it calls only functions of its own:
+// linking the library then changes nothing.
+bool calls_library(std::string_view text);
+
+// Declares what OpenCL C has and Kiln does not offer, as far as the text names it, so that each use is the compiler's
+// error at its place: "printf is not offered".
+std::string refusals_for(std::string_view text);
+
 // The text that is handed to the OpenCL C compiler: the prelude, the constants, then the kernel's lines with their own
 // numbers under their own file's name. The source's workgroup becomes an attribute of kernels that declare none.
 //
 // Thread-safety: a pure function. Ownership: values.
-#pragma once
-
-#include <kiln/kernel.hpp>
-
-#include <string>
-#include <string_view>
-
-namespace kiln::amdgpu_pm4 {
 
 struct OpenClText {
   std::string text;
@@ -20,5 +48,17 @@ struct OpenClText {
 // kiln::read_kernel_text() has not resolved.
 // invalid_argument: an entry that is no identifier, a constant whose name is none or whose text is not one line.
 Result<OpenClText> assemble(const KernelSource& source, std::string_view name);
+
+// What a pointer argument of an OpenCL C kernel points to.
+//
+// Thread-safety: a pure function. Ownership: values.
+
+struct Pointee {
+  ElementType element = ElementType::unknown;  // unknown: a struct, or a name that the text does not declare simply
+  std::uint32_t bytes = 0, components = 1;     // of a component
+};
+
+// type: as the compiler reports it, "float4*". A name of the source's own is looked up among its typedefs.
+Pointee pointee_of(const std::string& type, const KernelSource& source);
 
 }  // namespace kiln::amdgpu_pm4

@@ -1,6 +1,6 @@
 // The prelude of OpenCL C kernels, and what kernels may not use.
 
-#include "amdgpu_pm4/toolchain/prelude.hpp"
+#include "amdgpu_pm4/toolchain/opencl_text.hpp"
 
 #include <set>
 #include <string>

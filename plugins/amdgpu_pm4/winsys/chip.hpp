@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "amdgpu_pm4/code_object/kernel_code.hpp"
+#include "amdgpu_pm4/code_object/code_object.hpp"
 
 namespace kiln::amdgpu_pm4 {
 

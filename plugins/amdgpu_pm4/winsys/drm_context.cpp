@@ -1,4 +1,4 @@
-#include "amdgpu_pm4/winsys/drm_context.hpp"
+#include "amdgpu_pm4/winsys/drm_winsys.hpp"
 
 #include <amdgpu.h>
 #include <dlfcn.h>
@@ -10,8 +10,6 @@
 #include <cstring>
 #include <string>
 #include <vector>
-
-#include "amdgpu_pm4/winsys/drm_winsys.hpp"
 
 namespace kiln::amdgpu_pm4 {
 namespace {

@@ -89,4 +89,86 @@ inline std::int64_t monotonic_ns(Deadline deadline) noexcept {
   return std::max<std::int64_t>(since, 0);
 }
 
+// DrmBuffer: a buffer object of libdrm_amdgpu with its place in the GPU's address space and its mapping for the host.
+//
+// Thread-safety and ownership: see BufferObject. Keeps its device alive.
+
+class DrmBuffer final : public BufferObject {
+ public:
+  // REQUIRES: request.bytes > 0 and a placement and an access. `fragment_bytes`: NodeFacts::fragment_bytes.
+  static Result<std::unique_ptr<BufferObject>> create(std::shared_ptr<const DrmDevice> device,
+                                                      const BufferRequest& request, std::uint64_t fragment_bytes);
+  static Result<std::unique_ptr<BufferObject>> import(std::shared_ptr<const DrmDevice> device, int fd,
+                                                      GpuAccess access);
+  ~DrmBuffer() override;
+
+  std::uint64_t address() const noexcept override { return address_; }
+  std::uint64_t bytes() const noexcept override { return bytes_; }
+  std::uint32_t handle() const noexcept override { return kernel_handle_; }
+  GpuAccess access() const noexcept override { return access_; }
+  std::span<std::byte> mapped() noexcept override;
+  Result<UniqueFd> export_fd() noexcept override;
+
+ private:
+  DrmBuffer(std::shared_ptr<const DrmDevice> device, std::uint64_t bytes, GpuAccess access)
+      : device_(std::move(device)), bytes_(bytes), access_(access) {}
+  Status place(std::uint64_t alignment);
+  Status map_for_host();
+
+  std::shared_ptr<const DrmDevice> device_;
+  std::uint64_t bytes_;
+  GpuAccess access_;
+  amdgpu_bo_handle object_ = nullptr;
+  amdgpu_va_handle range_ = nullptr;
+  bool in_page_table_ = false;
+  std::uint64_t address_ = 0;
+  std::uint32_t kernel_handle_ = 0;
+  void* memory_ = nullptr;
+};
+
+// Contexts and timelines of a render node.
+
+// DrmContext: a submission context of the kernel driver, on the compute rings.
+//
+// Thread-safety and ownership: see Context. Keeps its device alive.
+class DrmContext final : public Context {
+ public:
+  static Result<std::unique_ptr<Context>> create(std::shared_ptr<const DrmDevice> device, Priority priority);
+  ~DrmContext() override;
+
+  Result<std::uint64_t> submit(const CommandSubmission& submission) noexcept override;
+  Status outcome(std::uint64_t submission, std::uint32_t ring, Deadline deadline) noexcept override;
+  Result<ResetState> reset_state() noexcept override;
+
+ private:
+  DrmContext(std::shared_ptr<const DrmDevice> device, amdgpu_context_handle handle)
+      : device_(std::move(device)), handle_(handle) {}
+
+  std::shared_ptr<const DrmDevice> device_;
+  amdgpu_context_handle handle_;
+};
+
+// DrmTimeline: a timeline sync object of the kernel.
+//
+// Thread-safety and ownership: see Timeline. Keeps its device alive.
+class DrmTimeline final : public Timeline {
+ public:
+  static Result<std::unique_ptr<Timeline>> create(std::shared_ptr<const DrmDevice> device);
+  ~DrmTimeline() override;
+
+  std::uint32_t handle() const noexcept override { return handle_; }
+  Status wait(std::uint64_t point, Deadline deadline) noexcept override;
+  Result<std::uint64_t> passed() noexcept override;
+  Status signal(std::uint64_t point) noexcept override;
+  Result<UniqueFd> export_sync_file(std::uint64_t point) noexcept override;
+  Status import_sync_file(std::uint64_t point, int fd) noexcept override;
+
+ private:
+  DrmTimeline(std::shared_ptr<const DrmDevice> device, std::uint32_t handle)
+      : device_(std::move(device)), handle_(handle) {}
+
+  std::shared_ptr<const DrmDevice> device_;
+  std::uint32_t handle_;
+};
+
 }  // namespace kiln::amdgpu_pm4

@@ -1,8 +1,8 @@
-#include "dynamic_shaders/families/blocked_text.hpp"
+#include "dynamic_shaders/families/blocking.hpp"
 
 #include <set>
 
-#include "dynamic_shaders/dialect/kernel_writer.hpp"
+#include "dynamic_shaders/kernel_writer.hpp"
 
 namespace kiln::dynamic_shaders {
 namespace {

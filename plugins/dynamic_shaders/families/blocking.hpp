@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "dynamic_shaders/families/conv_shape.hpp"
+#include "dynamic_shaders/kernel_writer.hpp"
 
 namespace kiln::dynamic_shaders {
 
@@ -64,5 +65,16 @@ BlockedExtents extents_of(const ConvShape& shape, const Blocking& blocking) noex
 // ok: such a kernel can be written for the shape, compiles on the device, and its passes can be launched there, those
 // that pack included. Otherwise what does not hold.
 Status check(const ConvShape& shape, const Blocking& blocking, const DeviceInfo& device);
+
+// The main pass of direct/blocked as text.
+//
+// Thread-safety: a pure function. Ownership: the pass is a value.
+
+struct BlockedBindings {
+  Binding activations, weights, bias, output;  // bias: where the shape has one
+};
+
+// REQUIRES: check(shape, blocking, …) is ok. The grid is that of extents_of().
+Pass blocked_pass(const ConvShape& shape, const Blocking& blocking, const Form& form, const BlockedBindings& bindings);
 
 }  // namespace kiln::dynamic_shaders

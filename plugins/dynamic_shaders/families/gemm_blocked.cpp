@@ -1,11 +1,11 @@
-#include "dynamic_shaders/families/gemm_blocked.hpp"
+#include "dynamic_shaders/families/gemm.hpp"
 
 #include <algorithm>
 #include <limits>
 
-#include "dynamic_shaders/dialect/kernel_writer.hpp"
 #include "dynamic_shaders/families/conv_shape.hpp"
 #include "dynamic_shaders/families/shared_tile.hpp"
+#include "dynamic_shaders/kernel_writer.hpp"
 #include "dynamic_shaders/lane_map.hpp"
 #include "dynamic_shaders/limits.hpp"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "dynamic_shaders/dialect/kernel_writer.hpp"
+#include "dynamic_shaders/kernel_writer.hpp"
 #include "dynamic_shaders/limits.hpp"
 
 namespace kiln::dynamic_shaders {

@@ -10,8 +10,8 @@
 #include <kiln/device.hpp>
 #include <kiln/kernel.hpp>
 
-#include "dynamic_shaders/dialect/kernel_writer.hpp"
 #include "dynamic_shaders/families/conv_shape.hpp"
+#include "dynamic_shaders/kernel_writer.hpp"
 #include "dynamic_shaders/limits.hpp"
 
 namespace kiln::dynamic_shaders {

@@ -2,7 +2,7 @@
 
 #include <kiln/operation.hpp>
 
-#include "dynamic_shaders/dialect/kernel_writer.hpp"
+#include "dynamic_shaders/kernel_writer.hpp"
 #include "dynamic_shaders/lane_map.hpp"
 #include "dynamic_shaders/limits.hpp"
 

@@ -10,7 +10,7 @@
 #include <kiln/kernel.hpp>
 #include <kiln/status.hpp>
 
-#include "dynamic_shaders/dialect/kernel_writer.hpp"
+#include "dynamic_shaders/kernel_writer.hpp"
 
 namespace kiln::dynamic_shaders {
 

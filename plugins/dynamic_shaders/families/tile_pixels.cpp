@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <memory>
 
-#include "dynamic_shaders/dialect/kernel_writer.hpp"
-#include "dynamic_shaders/families/band_loads.hpp"
 #include "dynamic_shaders/families/conv_shape.hpp"
+#include "dynamic_shaders/kernel_writer.hpp"
 
 namespace kiln::dynamic_shaders {
 namespace {

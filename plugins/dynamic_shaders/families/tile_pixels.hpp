@@ -8,8 +8,8 @@
 
 #include <functional>
 
-#include "dynamic_shaders/dialect/kernel_writer.hpp"
 #include "dynamic_shaders/families/winograd.hpp"
+#include "dynamic_shaders/kernel_writer.hpp"
 
 namespace kiln::dynamic_shaders {
 

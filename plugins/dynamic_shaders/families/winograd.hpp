@@ -8,8 +8,9 @@
 
 #include <optional>
 
-#include "dynamic_shaders/dialect/kernel_writer.hpp"
 #include "dynamic_shaders/families/blocking.hpp"
+#include "dynamic_shaders/kernel_writer.hpp"
+#include "dynamic_shaders/lane_map.hpp"
 
 namespace kiln::dynamic_shaders {
 
@@ -30,5 +31,27 @@ Status check_winograd(const Conv2dSpec& spec, const WinogradShape& shape, const 
 // unsupported: it is not allowed, or check_winograd is not ok. REQUIRES: m is 2 or 4; blocking.packing is plane.
 Result<KernelPlan> winograd(const Conv2dSpec& spec, std::int64_t m, const Blocking& blocking, const DeviceInfo& device,
                             const Form& form);
+
+// Winograd's three transforms as passes of text.
+//
+// Thread-safety: pure functions. Ownership: values.
+
+// Which lanes of the three passes compute what. unsupported: the device's grid is too small.
+Result<LaneMap> input_lanes(const Conv2dSpec& spec, const WinogradShape& shape, const DeviceInfo& device,
+                            const Form& form);
+Result<LaneMap> weight_lanes(const WinogradShape& shape, const Blocking& blocking, const DeviceInfo& device,
+                             const Form& form);
+Result<LaneMap> output_lanes(const Conv2dSpec& spec, const WinogradShape& shape, const DeviceInfo& device,
+                             const Form& form);
+
+// Four tiles of one channel a lane: input → texels [image][point][channel][quad of tiles].
+Result<Pass> transform_input(const Conv2dSpec& spec, const WinogradShape& shape, View view, const DeviceInfo& device,
+                             const Form& form, Binding to);
+// Four output channels and one input channel a lane, all points: weights → the blocked kernel's packed weights.
+Result<Pass> transform_weights(const WinogradShape& shape, const Blocking& blocking, const DeviceInfo& device,
+                               const Form& form, Binding to);
+// Four tiles of one channel a lane: products → output, with bias and activation.
+Result<Pass> transform_output(const Conv2dSpec& spec, const WinogradShape& shape, View view, const DeviceInfo& device,
+                              const Form& form, Binding from);
 
 }  // namespace kiln::dynamic_shaders

@@ -1,11 +1,11 @@
 // What a convolution or a product will cost, in cycles of one core or unit: to order candidates before any is built,
-// and to choose where nothing was measured. Here are the figures of a device and what they say of any kernel;
-// conv_cost.hpp and gemm_cost.hpp count what a family's kernels do.
+// and to choose where nothing was measured. First the figures of a device and what they say of any kernel,
+// then what the kernels of each family do.
 //
 // Loads and stores are counted per SIMD vector from the kernel's own structure; what one costs comes from the device's
 // facts. For devices that compute on the host the figures are fits to kernels that were timed on llvmpipe, not the
 // cycles of single loads (docs/kernel-families.md); for others they only say that memory is dearer than arithmetic and
-// that registers end. Of a device whose identity names an RDNA target that rdna/facts.hpp knows ("isa"), they also say
+// that registers end. Of a device whose identity names an RDNA target that rdna_facts.hpp knows ("isa"), they also say
 // how many waves hide each other's loads.
 // Thread-safety: pure functions. Ownership: values.
 #pragma once
@@ -13,7 +13,12 @@
 #include <kiln/device.hpp>
 #include <kiln/kernel.hpp>
 
-#include "dynamic_shaders/rdna/facts.hpp"
+#include "dynamic_shaders/families/blocking.hpp"
+#include "dynamic_shaders/families/depthwise.hpp"
+#include "dynamic_shaders/families/gemm.hpp"
+#include "dynamic_shaders/families/implicit.hpp"
+#include "dynamic_shaders/families/winograd.hpp"
+#include "dynamic_shaders/space/rdna_facts.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -90,5 +95,34 @@ double waited(const MachineModel& model, double held, std::int64_t workgroup, st
 
 // The same of a kernel of one sum a lane.
 double waited_plain(const MachineModel& model) noexcept;
+
+// What a convolution will cost, in the terms and figures of cost_model.hpp.
+//
+// Thread-safety: pure functions. Ownership: values.
+
+// Of direct/blocked.
+PredictedCost predict(const ConvShape& shape, const Blocking& blocking, const MachineModel& model);
+// Of winograd/f2 and f4; `blocking` is of the products.
+PredictedCost predict_winograd(const Conv2dSpec& spec, const WinogradShape& shape, const Blocking& blocking,
+                               const MachineModel& model);
+// Of depthwise/planes, bands and blocked.
+PredictedCost predict_depthwise(const Conv2dSpec& spec, const Depthwise& choice, const MachineModel& model);
+// Of implicit/registers and implicit/shared.
+PredictedCost predict_implicit(const Conv2dSpec& spec, const ImplicitTile& tile, const MachineModel& model);
+// Of direct/plain.
+PredictedCost predict_plain(const ConvShape& shape, const MachineModel& model);
+
+// What a product of matrices will cost, in the terms and figures of cost_model.hpp.
+//
+// Thread-safety: pure functions. Ownership: values.
+
+// Of gemm/blocked, gemm/shared and gemm/plain.
+PredictedCost predict_gemm(const GemmSpec& spec, const GemmBlocking& blocking, const MachineModel& model);
+PredictedCost predict_gemm_shared(const GemmSpec& spec, const GemmTile& tile, const MachineModel& model);
+PredictedCost predict_gemm_plain(const GemmSpec& spec, const MachineModel& model);
+
+// Where shared memory costs what all memory costs, as on llvmpipe, a copy there gains nothing: such a device tries it
+// when it is tuned; it is never the model's first choice.
+bool sharing_pays(const MachineModel& model) noexcept;
 
 }  // namespace kiln::dynamic_shaders

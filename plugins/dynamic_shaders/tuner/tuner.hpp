@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "dynamic_shaders/space/conv_space.hpp"
+#include "dynamic_shaders/space/variant_space.hpp"
 #include "dynamic_shaders/tuner/tuning_database.hpp"
 
 namespace kiln::dynamic_shaders {

@@ -8,8 +8,7 @@
 
 #include <kiln/adopted_gl.hpp>
 
-#include "codec/context_facts.hpp"
-#include "codec/gl_error.hpp"
+#include "codec/context.hpp"
 
 namespace kiln::opengl {
 

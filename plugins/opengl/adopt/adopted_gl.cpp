@@ -1,9 +1,218 @@
-#include <kiln/adopted_gl.hpp>
-
 #include "adopt/adopted_device.hpp"
+#include "codec/program_codec.hpp"
 #include "codec/source_text.hpp"
 
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <kiln/adopted_gl.hpp>
+#include <kiln/clock.hpp>
 #include <kiln/open_program_cache.hpp>
+
+namespace kiln::opengl {
+namespace {
+
+class ProgramOfContext final : public Program {
+ public:
+  ProgramOfContext(std::shared_ptr<AdoptedContext> context, GLuint name, std::uint64_t charge, Reflection reflection)
+      : context_(std::move(context)), name_(name), charge_(charge), reflection_(std::move(reflection)) {}
+  ~ProgramOfContext() override { context_->drop(name_); }
+
+  std::uint64_t charge() const noexcept override { return charge_; }
+  GLuint name() const noexcept { return name_; }
+  const AdoptedContext& context() const noexcept { return *context_; }
+  const ProgramInterface* interface(const KernelSource& source) const noexcept override {
+    std::call_once(completed_, [&] { interface_ = complete(reflection_, source); });
+    return &interface_;
+  }
+
+  // The bytes of the program as it was linked: what is read from it later holds the block bindings of its holder.
+  mutable std::optional<ProgramBinary> binary;
+  mutable bool has_holder = false;  // since it was linked
+
+ private:
+  const std::shared_ptr<AdoptedContext> context_;
+  const GLuint name_;
+  const std::uint64_t charge_;
+  const Reflection reflection_;
+  mutable std::once_flag completed_;
+  mutable ProgramInterface interface_;
+};
+
+Result<std::unique_ptr<Program>> finish(const std::shared_ptr<AdoptedContext>& context, Result<LinkedProgram> linked,
+                                        std::optional<ProgramBinary> binary = std::nullopt) {
+  if (!linked) return linked.error();
+  const std::uint64_t charge = linked->charge();
+  auto program =
+      std::make_unique<ProgramOfContext>(context, linked->release(), charge, std::move(linked->reflection()));
+  program->binary = std::move(binary);
+  return std::unique_ptr<Program>(std::move(program));
+}
+
+}  // namespace
+
+AdoptedDevice::AdoptedDevice(std::shared_ptr<AdoptedContext> context, Facts facts)
+    : context_(std::move(context)), info_(std::move(facts.info)), binary_formats_(std::move(facts.binary_formats)) {}
+
+Result<std::unique_ptr<Buffer>> AdoptedDevice::create_buffer(const BufferDesc&) noexcept {
+  return unsupported(info_.id + ": create_buffer: buffers are the application's");
+}
+
+Result<std::unique_ptr<Program>> AdoptedDevice::build(const KernelSource& source) noexcept try {
+  if (Status status = context_->enter(); !status.ok()) return status;
+  const auto text = assemble(source);
+  if (!text) return text.error().within(info_.id);
+  auto& counter = info_.serializes ? counters_.builds : counters_.prepared;
+  return finish(context_, build_program(context_->current(), source, *text, counter));
+} catch (...) {
+  return caught();
+}
+
+Result<std::unique_ptr<Program>> AdoptedDevice::load(const KernelSource& source, const ProgramBinary& binary) noexcept
+    try {
+  if (Status status = context_->enter(); !status.ok()) return status;
+  return finish(context_, load_program(context_->current(), source, binary, binary_formats_, counters_.loads), binary);
+} catch (...) {
+  return caught();
+}
+
+Result<ProgramBinary> AdoptedDevice::serialize(const Program& program) noexcept try {
+  if (Status status = context_->enter(); !status.ok()) return status;
+  if (!info_.serializes) return unsupported(info_.id + ": the driver has no program binary format");
+  const auto& ours = static_cast<const ProgramOfContext&>(program);
+  if (&ours.context() != context_.get()) return invalid_argument(info_.id + ": the program is of another context");
+  if (ours.binary) return *ours.binary;
+  Result<ProgramBinary> binary = serialize_program(context_->current(), ours.name());
+  if (binary && !ours.has_holder) ours.binary = *binary;
+  return binary;
+} catch (...) {
+  return caught();
+}
+
+Result<Acquired> AdoptedDevice::for_one_holder(Acquired acquired, const KernelSource& source) {
+  const auto& cached = static_cast<const ProgramOfContext&>(*acquired.program);
+  if (!cached.has_holder) {
+    if (!cached.binary && info_.serializes) static_cast<void>(serialize(cached));
+    cached.has_holder = true;
+    return acquired;
+  }
+  const std::uint64_t start = now_ns();
+  // A driver that does not take its own bytes back still has its compiler.
+  Result<std::unique_ptr<Program>> own = unsupported("no binary");
+  if (cached.binary) own = load(source, *cached.binary);
+  if (!own && own.error().code != StatusCode::device_lost) own = build(source);
+  if (!own) return own.error();
+  static_cast<const ProgramOfContext&>(**own).has_holder = true;
+  return Acquired{ProgramHandle(std::move(*own)), acquired.tier, now_ns() - start};
+}
+
+Result<std::uint64_t> AdoptedDevice::submit(const Dispatch&) noexcept {
+  return unsupported(info_.id + ": submit: dispatching is the application's");
+}
+
+Result<FenceResult> AdoptedDevice::wait(std::uint64_t, Deadline) noexcept {
+  return unsupported(info_.id + ": wait: dispatching is the application's");
+}
+
+GLuint AdoptedDevice::name_of(const Program& program) noexcept {
+  return static_cast<const ProgramOfContext&>(program).name();
+}
+
+namespace {
+
+constexpr const char* id = "opengl:adopted";
+
+GLADapiproc find_function(void* find, const char* name) { return (*static_cast<FindGlFunction*>(find))(name); }
+
+std::string text_of(const GLubyte* text) {
+  return text == nullptr ? std::string() : std::string(reinterpret_cast<const char*>(text));
+}
+
+bool is_software(const std::string& renderer) {
+  for (const char* name : {"llvmpipe", "softpipe", "SWR"}) {
+    if (renderer.starts_with(name)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+AdoptedContext::AdoptedContext(FindGlFunction find, Log log)
+    : log_(log),
+      egl_current_(reinterpret_cast<CurrentFunction>(find("eglGetCurrentContext"))),
+      egl_context_(egl_current_ == nullptr ? nullptr : egl_current_()),
+      current_{gl_, id, DeviceKind::gpu, false, [this](std::string_view doing) { return check(doing); }} {}
+
+Result<std::shared_ptr<AdoptedContext>> AdoptedContext::adopt(FindGlFunction find, Log log) {
+  if (find == nullptr) return invalid_argument(std::string(id) + ": no function that finds OpenGL's functions");
+  auto context = std::make_shared<AdoptedContext>(find, log);
+  if (Status status = context->load(find); !status.ok()) return status.within(id);
+  return context;
+}
+
+Status AdoptedContext::load(FindGlFunction find) {
+  // Asked before the loader, which cannot tell "none is current" from "too old".
+  const auto get_string = reinterpret_cast<PFNGLGETSTRINGPROC>(find("glGetString"));
+  const std::string version = get_string == nullptr ? std::string() : text_of(get_string(GL_VERSION));
+  if (version.empty()) return unavailable("no OpenGL context is current on this thread");
+  const int found = gladLoadGLContextUserPtr(&gl_, find_function, &find);
+  if (found < GLAD_MAKE_VERSION(4, 3)) {
+    return unsupported("the current context is '" + version + "': no compute programs, expected OpenGL 4.3 or newer");
+  }
+  current_.mesa = version.find("Mesa") != std::string::npos;
+  if (is_software(text_of(gl_.GetString(GL_RENDERER)))) current_.kind = DeviceKind::software;
+  return {};
+}
+
+Status AdoptedContext::is_current() const {
+  if (std::this_thread::get_id() != thread_) {
+    return unavailable(std::string(id) + ": called on another thread than the one that adopted the context");
+  }
+  if (egl_context_ != nullptr && egl_current_() != egl_context_) {
+    const std::string is = egl_current_() == nullptr ? "no context" : "another context";
+    return unavailable(std::string(id) + ": " + is + " is current on this thread, expected the adopted one");
+  }
+  return {};
+}
+
+Status AdoptedContext::enter() {
+  if (Status status = is_current(); !status.ok()) return status;
+  if (const Status left = take_errors(gl_, "before Kiln was called"); !left.ok()) {
+    if (left.code == StatusCode::device_lost) return left.within(id);
+    log_.write(LogLevel::warning, "opengl", std::string(id) + ": an error of the application's: " + left.message);
+  }
+  std::vector<GLuint> programs;
+  {
+    const std::lock_guard lock(mutex_);
+    programs.swap(dropped_);
+  }
+  for (const GLuint program : programs) gl_.DeleteProgram(program);
+  return {};
+}
+
+Status AdoptedContext::check(std::string_view doing) {
+  Status status = take_errors(gl_, doing);
+  const GLenum reset = gl_.GetGraphicsResetStatus != nullptr ? gl_.GetGraphicsResetStatus() : GL_NO_ERROR;
+  if (reset == GL_NO_ERROR) return status.within(id);
+  return device_lost(std::string(id) + ": the context was lost (" + reset_name(reset) + "); adopt a new one");
+}
+
+void AdoptedContext::drop(GLuint program) {
+  // At once only where the context is certainly the current one; names mean something else in another.
+  if (egl_context_ != nullptr && is_current().ok()) return gl_.DeleteProgram(program);
+  const std::lock_guard lock(mutex_);
+  if (!closed_) dropped_.push_back(program);
+}
+
+void AdoptedContext::close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  dropped_.clear();
+}
+
+}  // namespace kiln::opengl
 
 namespace kiln {
 

@@ -1,4 +1,4 @@
-#include "codec/compile_errors.hpp"
+#include "codec/source_text.hpp"
 
 #include "codec/preprocessor.hpp"
 

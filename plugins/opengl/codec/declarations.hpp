@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "codec/tokens.hpp"
+#include "codec/source_text.hpp"
 
 namespace kiln::opengl::glsl {
 

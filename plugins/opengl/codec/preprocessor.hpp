@@ -12,7 +12,7 @@
 
 #include <kiln/kernel.hpp>
 
-#include "codec/tokens.hpp"
+#include "codec/source_text.hpp"
 
 namespace kiln::opengl::glsl {
 

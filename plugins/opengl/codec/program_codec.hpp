@@ -10,6 +10,7 @@
 #include <kiln/program.hpp>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -59,5 +60,12 @@ Result<LinkedProgram> load_program(const CurrentContext& context, const KernelSo
 
 // unsupported where the driver answers no bytes for it.
 Result<ProgramBinary> serialize_program(const CurrentContext& context, GLuint program);
+
+// Sets uniforms of a program.
+//
+// Thread-safety: on the context's thread. Ownership: nothing is retained.
+
+// REQUIRES: as many components as the uniform has (kiln/uniform_values.hpp).
+void set_uniform(const Gl& gl, GLuint program, const PlainUniform& uniform, const std::byte* components);
 
 }  // namespace kiln::opengl

@@ -3,7 +3,7 @@
 // Thread-safety: reflect() on the context's thread; the others are pure. Ownership: values.
 #pragma once
 
-#include "codec/gl_error.hpp"
+#include "codec/context.hpp"
 
 #include <kiln/program_interface.hpp>
 #include <kiln/uniform_values.hpp>

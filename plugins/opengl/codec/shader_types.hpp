@@ -3,7 +3,7 @@
 // Thread-safety: pure functions. Ownership: the facts live until the program ends.
 #pragma once
 
-#include "codec/gl_error.hpp"
+#include "codec/context.hpp"
 
 #include <kiln/program_interface.hpp>
 

@@ -3,8 +3,8 @@
 #include <catch2/catch.hpp>
 #include <numeric>
 
-#include "amdgpu_pm4/device/program_loader.hpp"
-#include "amdgpu_pm4/toolchain/open_toolchain.hpp"
+#include "amdgpu_pm4/device/program.hpp"
+#include "amdgpu_pm4/toolchain/toolchain.hpp"
 #include "amdgpu_pm4/winsys/drm_winsys.hpp"
 #include "winsys/simulated_node.hpp"
 

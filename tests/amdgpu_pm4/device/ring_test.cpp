@@ -1,4 +1,4 @@
-#include "amdgpu_pm4/device/ring.hpp"
+#include "amdgpu_pm4/device/submission.hpp"
 
 #include <catch2/catch.hpp>
 #include <map>

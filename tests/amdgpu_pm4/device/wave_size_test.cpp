@@ -2,7 +2,7 @@
 // 64 comes from the machine's compiler with one argument more, as one that somebody built ahead of time would.
 #include <catch2/catch.hpp>
 
-#include "amdgpu_pm4/toolchain/open_toolchain.hpp"
+#include "amdgpu_pm4/toolchain/toolchain.hpp"
 #include "amdgpu_pm4/winsys/chip.hpp"
 #include "device/opened_device.hpp"
 #include "toolchain/fake_compiler.hpp"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "amdgpu_pm4/packets/capabilities.hpp"
-#include "amdgpu_pm4/recipe/command_stream.hpp"
+#include "amdgpu_pm4/packets/command_stream.hpp"
 
 namespace kiln::amdgpu_pm4 {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "amdgpu_pm4/packets/register_table.hpp"
+#include "amdgpu_pm4/packets/registers.hpp"
 #include "amdgpu_pm4/packets/stream_text.hpp"
 #include "packets/dword_file.hpp"
 

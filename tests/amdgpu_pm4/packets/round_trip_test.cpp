@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "amdgpu_pm4/packets/encoders.hpp"
-#include "amdgpu_pm4/packets/register_table.hpp"
+#include "amdgpu_pm4/packets/registers.hpp"
 #include "amdgpu_pm4/packets/stream_text.hpp"
 
 namespace kiln::amdgpu_pm4 {

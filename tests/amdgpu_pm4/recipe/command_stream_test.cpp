@@ -1,5 +1,5 @@
 // Streams: what begins and ends them, dispatches in numbers, chained buffers, and what costs memory.
-#include "amdgpu_pm4/recipe/command_stream.hpp"
+#include "amdgpu_pm4/packets/command_stream.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

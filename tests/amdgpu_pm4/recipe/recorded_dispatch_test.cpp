@@ -1,5 +1,5 @@
 // One dispatch's dwords, for both generations; what is patched; and kernels that are refused.
-#include "amdgpu_pm4/recipe/recorded_dispatch.hpp"
+#include "amdgpu_pm4/packets/recorded_dispatch.hpp"
 
 #include <catch2/catch.hpp>
 

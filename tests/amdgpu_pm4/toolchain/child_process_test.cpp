@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 #include <fstream>
 
-#include "amdgpu_pm4/toolchain/child_process.hpp"
+#include "amdgpu_pm4/toolchain/child_clang.hpp"
 #include "amdgpu_pm4/toolchain/fake_compiler.hpp"
 
 namespace kiln::amdgpu_pm4 {

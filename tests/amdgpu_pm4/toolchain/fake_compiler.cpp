@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "amdgpu_pm4/toolchain/open_toolchain.hpp"
+#include "amdgpu_pm4/toolchain/toolchain.hpp"
 
 namespace kiln::amdgpu_pm4 {
 

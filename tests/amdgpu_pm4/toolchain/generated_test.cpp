@@ -3,7 +3,6 @@
 #include <catch2/catch.hpp>
 
 #include "amdgpu_pm4/code_object/code_object.hpp"
-#include "amdgpu_pm4/code_object/dispatch_needs.hpp"
 #include "amdgpu_pm4/toolchain/fake_compiler.hpp"
 #include "dynamic_shaders/family_plans.hpp"
 

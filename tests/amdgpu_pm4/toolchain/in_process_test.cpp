@@ -4,7 +4,7 @@
 
 #include "amdgpu_pm4/toolchain/fake_compiler.hpp"
 #include "amdgpu_pm4/toolchain/in_process_clang.hpp"
-#include "amdgpu_pm4/toolchain/open_toolchain.hpp"
+#include "amdgpu_pm4/toolchain/toolchain.hpp"
 
 namespace kiln::amdgpu_pm4 {
 namespace {

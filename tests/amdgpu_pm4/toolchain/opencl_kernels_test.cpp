@@ -2,10 +2,9 @@
 #include <catch2/catch.hpp>
 
 #include "amdgpu_pm4/code_object/code_object.hpp"
-#include "amdgpu_pm4/code_object/dispatch_needs.hpp"
 #include "amdgpu_pm4/device/build_device.hpp"
 #include "amdgpu_pm4/toolchain/fake_compiler.hpp"
-#include "amdgpu_pm4/toolchain/open_toolchain.hpp"
+#include "amdgpu_pm4/toolchain/toolchain.hpp"
 
 namespace kiln::amdgpu_pm4 {
 namespace {

@@ -3,7 +3,6 @@
 
 #include "amdgpu_pm4/toolchain/fake_compiler.hpp"
 #include "amdgpu_pm4/toolchain/opencl_text.hpp"
-#include "amdgpu_pm4/toolchain/prelude.hpp"
 
 namespace kiln::amdgpu_pm4 {
 namespace {

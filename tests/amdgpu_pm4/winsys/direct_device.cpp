@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "amdgpu_pm4/code_object/dispatch_needs.hpp"
+#include "amdgpu_pm4/code_object/code_object.hpp"
+#include "amdgpu_pm4/packets/command_stream.hpp"
 #include "amdgpu_pm4/packets/encoders.hpp"
-#include "amdgpu_pm4/recipe/command_stream.hpp"
 #include "amdgpu_pm4/safety/validator.hpp"
 #include "amdgpu_pm4/winsys/chip.hpp"
 #include "toolchain/fake_compiler.hpp"

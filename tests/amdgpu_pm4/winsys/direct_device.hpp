@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "amdgpu_pm4/device/program_loader.hpp"
+#include "amdgpu_pm4/device/program.hpp"
 #include "amdgpu_pm4/packets/encoders.hpp"
 #include "amdgpu_pm4/winsys/winsys.hpp"
 

@@ -1,6 +1,5 @@
 // HMAC and checksum against published vectors; the key file against everything that makes it worthless.
-#include "base/checksum.hpp"
-#include "base/hmac.hpp"
+#include "base/digest.hpp"
 #include "base/secret_key.hpp"
 #include "core/cache/workplace.hpp"
 

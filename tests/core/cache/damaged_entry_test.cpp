@@ -1,6 +1,6 @@
 // Entries that were altered, misplaced, signed by another, or refused by the driver: each a counted miss, rebuilt, and
 // of no consequence for the others.
-#include "base/checksum.hpp"
+#include "base/digest.hpp"
 #include "core/cache/workplace.hpp"
 #include "support/test_length.hpp"
 

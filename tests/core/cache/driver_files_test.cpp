@@ -1,7 +1,7 @@
 // The files of a driver's own cache that are stored with a program, and the private folder in which the driver gets
 // them.
 #include "cache/driver_scratch.hpp"
-#include "cache/program_payload.hpp"
+#include "cache/entry_format.hpp"
 
 #include <kiln/digest.hpp>
 #include <kiln/driver_cache.hpp>

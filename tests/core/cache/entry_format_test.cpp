@@ -1,7 +1,7 @@
 // The bytes of an entry: layout, round trip, and every way in which they may be false.
 #include "cache/entry_format.hpp"
-#include "base/checksum.hpp"
-#include "cache/little_endian.hpp"
+#include "base/digest.hpp"
+#include "cache/key_material.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,5 +1,5 @@
 // expected_stalls: which of the programs on disk a run that takes some in ahead should take in first.
-#include "cache/entry_meta.hpp"
+#include "cache/manifest.hpp"
 
 #include <catch2/catch.hpp>
 

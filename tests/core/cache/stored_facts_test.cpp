@@ -1,5 +1,5 @@
 // What is written for people and tools: .meta files, manifests, and the time that hits saved.
-#include "cache/entry_meta.hpp"
+#include "cache/manifest.hpp"
 #include "core/cache/workplace.hpp"
 
 #include <sys/stat.h>

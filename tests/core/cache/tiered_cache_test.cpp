@@ -1,6 +1,6 @@
 // TieredCache: which tier answers, exactly counted; one build however many ask; and what the configuration changes.
 #include "cache/tiered_cache.hpp"
-#include "cache/recent_programs.hpp"
+#include "cache/single_flight.hpp"
 #include "core/cache/rendezvous.hpp"
 #include "core/cache/workplace.hpp"
 

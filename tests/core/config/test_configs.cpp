@@ -2,7 +2,7 @@
 // everywhere.
 #include "core/config/config_fixture.hpp"
 
-#include "config/jobs/job_keys.hpp"
+#include "config/job_keys.hpp"
 #include "config/key_table.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // The fuzzer's kept corpus through the reader: no crash, and the same answer twice.
 #include "core/config/config_fixture.hpp"
 
-#include "config/jobs/job_table.hpp"
+#include "config/job_reader.hpp"
 
 using namespace kiln;
 using namespace kiln::test;

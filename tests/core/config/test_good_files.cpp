@@ -1,7 +1,7 @@
 // Every key of every section and every form of a job, as typed values.
 #include "core/config/config_fixture.hpp"
 
-#include "config/jobs/job_keys.hpp"
+#include "config/job_keys.hpp"
 #include "config/key_table.hpp"
 
 using namespace kiln;

@@ -1,7 +1,7 @@
 // Tables of jobs, as texts and as named by [[job]] table.
 #include "core/config/config_fixture.hpp"
 
-#include "config/jobs/job_table.hpp"
+#include "config/job_reader.hpp"
 
 #include <cstdlib>
 

@@ -2,7 +2,7 @@
 #include "core/config/config_fixture.hpp"
 
 #include "config/key_table.hpp"
-#include "config/sources_of.hpp"
+#include "config/show.hpp"
 
 using namespace kiln;
 using namespace kiln::test;

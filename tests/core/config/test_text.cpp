@@ -2,7 +2,7 @@
 #include "core/config/config_fixture.hpp"
 
 #include "base/policy_names.hpp"
-#include "config/units.hpp"
+#include "config/config_text.hpp"
 
 #include <kiln/config_text.hpp>
 

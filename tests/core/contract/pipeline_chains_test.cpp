@@ -1,5 +1,5 @@
 // Chains in a pipeline: which runs become one program, and what stays inside.
-#include "contract/pipeline_chains.hpp"
+#include "contract/pipeline_schedule.hpp"
 
 #include <catch2/catch.hpp>
 

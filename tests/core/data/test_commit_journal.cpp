@@ -1,5 +1,5 @@
 // The journal of a commit: what the next run undoes or finishes, and journals that are damaged or forged.
-#include "base/checksum.hpp"
+#include "base/digest.hpp"
 #include "base/os/commit_journal.hpp"
 #include "core/data/commit_folders.hpp"
 #include "support/test_length.hpp"

@@ -4,8 +4,7 @@
 #include <cstring>
 
 #include "core/data/scratch_folder.hpp"
-#include "data/npy_header.hpp"
-#include "data/random_tensor.hpp"
+#include "data/tensor_source.hpp"
 
 using namespace kiln;
 using kiln::test::contents_of;

@@ -6,7 +6,6 @@
 
 #include "core/data/scratch_folder.hpp"
 #include "data/npy.hpp"
-#include "data/npy_header.hpp"
 
 using namespace kiln;
 using kiln::test::bytes_of;

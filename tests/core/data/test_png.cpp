@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "core/data/scratch_folder.hpp"
-#include "data/random_tensor.hpp"
+#include "data/tensor_source.hpp"
 
 using namespace kiln;
 using kiln::test::bytes_of;

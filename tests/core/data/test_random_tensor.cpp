@@ -1,4 +1,4 @@
-#include "data/random_tensor.hpp"
+#include "data/tensor_source.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

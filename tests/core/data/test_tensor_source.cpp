@@ -7,7 +7,7 @@
 
 #include "core/data/scratch_folder.hpp"
 #include "data/npy.hpp"
-#include "data/random_tensor.hpp"
+#include "data/tensor_source.hpp"
 
 using namespace kiln;
 using kiln::test::ScratchFolder;

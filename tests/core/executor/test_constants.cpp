@@ -1,7 +1,6 @@
 #include "core/executor/jobs.hpp"
 
-#include "executor/buffer_pool.hpp"
-#include "executor/constant_store.hpp"
+#include "executor/buffers.hpp"
 
 #include <catch2/catch.hpp>
 

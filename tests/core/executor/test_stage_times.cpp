@@ -1,5 +1,5 @@
 // The number of slots, and the averages of times: from values worked out by hand.
-#include "executor/depth_controller.hpp"
+#include "executor/ring.hpp"
 
 #include <catch2/catch.hpp>
 

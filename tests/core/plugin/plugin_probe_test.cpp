@@ -9,7 +9,7 @@
 #include <csignal>
 
 #include "core/plugin/plugin_folder.hpp"
-#include "plugin/probe_process.hpp"
+#include "plugin/plugin_probe.hpp"
 
 using namespace kiln;
 using namespace kiln::test;

@@ -10,7 +10,7 @@
 #include <functional>
 
 #include "core/plugin/plugin_folder.hpp"
-#include "plugin/verdict_store.hpp"
+#include "plugin/plugin_probe.hpp"
 
 using namespace kiln;
 using namespace kiln::test;

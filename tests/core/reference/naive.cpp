@@ -3,7 +3,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "data/random_tensor.hpp"
+#include "data/tensor_source.hpp"
 
 namespace kiln::test {
 

@@ -13,7 +13,7 @@ struct Naive {
   std::vector<double> value, magnitude;
 };
 
-// Which loops stand outermost. by_row is the order that reference/conv2d.hpp documents.
+// Which loops stand outermost. by_row is the order that reference/layers.hpp documents.
 enum class Order { by_row, by_channel };
 
 // T is the type of the sum: double for the oracle, float for a plain fp32 implementation to be judged.

@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "core/reference/naive.hpp"
-#include "reference/conv2d.hpp"
-#include "reference/rounding.hpp"
+#include "reference/error_bounds.hpp"
+#include "reference/layers.hpp"
 #include "support/conv_cases.hpp"
 
 using namespace kiln;

@@ -1,4 +1,4 @@
-#include "reference/gemm.hpp"
+#include "reference/layers.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "reference/parallel_for.hpp"
+#include "reference/summation.hpp"
 
 #include <atomic>
 #include <catch2/catch.hpp>

@@ -1,7 +1,6 @@
 // References of pool2d, add, softmax and activation: values by hand, and wrong results that the bounds show.
-#include "reference/gemm.hpp"
+#include "reference/layers.hpp"
 #include "reference/operation_reference.hpp"
-#include "reference/simple_layers.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -4,7 +4,7 @@
 
 #include "core/reference/naive.hpp"
 #include "reference/compare.hpp"
-#include "reference/winograd_allowance.hpp"
+#include "reference/error_bounds.hpp"
 #include "support/conv_cases.hpp"
 
 using namespace kiln;

@@ -1,5 +1,5 @@
 // BenchProcess on a child that is a few lines of shell: what it makes of answers, ends, hangs and pauses.
-#include "runtime/bench_process.hpp"
+#include "runtime/autotuner.hpp"
 
 #include "core/runtime/runtime_fixture.hpp"
 

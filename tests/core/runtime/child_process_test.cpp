@@ -1,6 +1,6 @@
 // Children that do not read what they are sent, and limits on the threads of this process.
 #include "base/os/child_process.hpp"
-#include "base/os/thread_limits.hpp"
+#include "base/os/process_limits.hpp"
 #include "core/cache/in_child.hpp"
 #include "core/cache/workplace.hpp"
 

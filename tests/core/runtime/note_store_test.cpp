@@ -1,5 +1,5 @@
 // NoteStore: what one process keeps another finds; nothing that was altered, misplaced or another's is believed.
-#include "runtime/drivers/note_store.hpp"
+#include "runtime/device_table.hpp"
 
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 // PlanMemo: it answers for exactly the spec, the device and the revision that were kept.
-#include "runtime/plan_memo.hpp"
+#include "runtime/planner.hpp"
 
 #include <catch2/catch.hpp>
 

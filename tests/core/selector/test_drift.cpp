@@ -1,4 +1,4 @@
-#include "selector/running_average.hpp"
+#include "selector/statistics.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-// The selector's simulated goals in short: a few seeds of what benchmarks/selector shows for a hundred.
+// The selector's simulated goals in short: a few seeds of what benchmarks/selector.cpp shows for a hundred.
 #include "core/selector/candidates.hpp"
 #include "core/selector/simulated_world.hpp"
 

@@ -2,7 +2,7 @@
 #include "core/selector/simulated_world.hpp"
 
 #include "selector/performance_model.hpp"
-#include "selector/regression.hpp"
+#include "selector/statistics.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -212,7 +212,7 @@ TEST_CASE("selector model: an opened device takes over the looks of its shape al
 
   const DeviceInfo open = device_of("d");
   model.settle_driver(small, open);
-  CHECK(model.looks(small, open) == 2);    // before it was open, and under a driver with which nothing ran
+  CHECK(model.looks(small, open) == 2);  // before it was open, and under a driver with which nothing ran
   CHECK(model.looks(small, older) == 0);
   CHECK(model.looks(small, oldest) == 1);  // it ran with that driver
   CHECK(model.looks(large, open) == 0);

@@ -1,4 +1,4 @@
-#include "selector/policy.hpp"
+#include "selector/chooser.hpp"
 
 #include <catch2/catch.hpp>
 

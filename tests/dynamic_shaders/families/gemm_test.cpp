@@ -1,9 +1,8 @@
-#include "dynamic_shaders/families/gemm_blocked.hpp"
+#include "dynamic_shaders/families/gemm.hpp"
 
 #include <catch2/catch.hpp>
 
 #include "dynamic_shaders/families/family_check.hpp"
-#include "dynamic_shaders/families/gemm_shared.hpp"
 
 namespace kiln::dynamic_shaders {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "dynamic_shaders/families/direct.hpp"
 #include "dynamic_shaders/families/family_check.hpp"
-#include "dynamic_shaders/families/gemm_blocked.hpp"
+#include "dynamic_shaders/families/gemm.hpp"
 #include "support/conv_cases.hpp"
 
 namespace kiln::dynamic_shaders {

@@ -7,7 +7,7 @@
 
 #include "dynamic_shaders/families/family_check.hpp"
 #include "dynamic_shaders/generator.hpp"
-#include "dynamic_shaders/space/conv_space.hpp"
+#include "dynamic_shaders/space/variant_space.hpp"
 #include "support/test_length.hpp"
 
 namespace kiln::dynamic_shaders {

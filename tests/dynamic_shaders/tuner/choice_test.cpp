@@ -1,6 +1,6 @@
 // Which variant serves, by what a database holds: winners, rejected ones, those of shapes nearby, those of other
 // sources.
-#include "dynamic_shaders/choice.hpp"
+#include "dynamic_shaders/variants.hpp"
 
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -12,10 +12,7 @@
 
 #include "dynamic_shaders/generator.hpp"
 #include "dynamic_shaders/sample_specs.hpp"
-#include "dynamic_shaders/space/conv_space.hpp"
-#include "dynamic_shaders/space/gemm_space.hpp"
-#include "dynamic_shaders/tuner/nearest.hpp"
-#include "dynamic_shaders/variants.hpp"
+#include "dynamic_shaders/space/variant_space.hpp"
 
 namespace kiln::dynamic_shaders {
 namespace {

@@ -1,5 +1,5 @@
 // When a winner counts as slower than it was, on runs that the test makes up.
-#include "dynamic_shaders/tuner/drift_watch.hpp"
+#include "dynamic_shaders/generator.hpp"
 
 #include <catch2/catch.hpp>
 

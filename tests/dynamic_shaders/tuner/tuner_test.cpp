@@ -12,8 +12,8 @@
 #include <set>
 #include <thread>
 
-#include "dynamic_shaders/tuner/nearest.hpp"
 #include "dynamic_shaders/tuner/rounds.hpp"
+#include "dynamic_shaders/variants.hpp"
 #include "support/told_trace.hpp"
 
 namespace kiln::dynamic_shaders {

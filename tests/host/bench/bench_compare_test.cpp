@@ -1,7 +1,7 @@
 // `kiln bench compare` and `kiln bench table` on files that are made up: regressions are told from noise.
 #include "host/kiln_process.hpp"
 
-#include "verbs/bench/bench_compare.hpp"
+#include "verbs/bench_compare.hpp"
 
 #include <catch2/catch.hpp>
 

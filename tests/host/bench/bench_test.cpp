@@ -1,8 +1,8 @@
 // `kiln bench` with programs that are made up: what they write arrives, and what they do wrong is said.
 #include "host/kiln_process.hpp"
 
-#include "verbs/bench/bench_compare.hpp"
-#include "verbs/bench/program_run.hpp"
+#include "verbs/bench_compare.hpp"
+#include "verbs/bench_programs.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,5 +1,5 @@
 // Why a program was not found: the field that differs from the nearest stored key, named and shown from both sides.
-#include "cache_admin/key_difference.hpp"
+#include "cache_admin/explanation.hpp"
 #include "core/cache/workplace.hpp"
 
 #include <kiln/cache_admin.hpp>

@@ -1,5 +1,5 @@
 // What is listed of a cache, what is told of one program, and what is told of a cache that is not there.
-#include "cache/entry_meta.hpp"
+#include "cache/manifest.hpp"
 #include "core/cache/workplace.hpp"
 
 #include <kiln/cache_admin.hpp>

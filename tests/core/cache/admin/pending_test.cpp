@@ -1,7 +1,7 @@
 // auto_save = false: what is built is set aside, signed, bounded, invisible to every lookup, and stored by persist.
-#include "cache/pending.hpp"
 #include "base/os/private_folder.hpp"
-#include "cache/entry_meta.hpp"
+#include "cache/cache_root.hpp"
+#include "cache/manifest.hpp"
 #include "core/cache/workplace.hpp"
 
 #include <kiln/cache_admin.hpp>

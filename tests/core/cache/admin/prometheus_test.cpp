@@ -1,5 +1,5 @@
 // The text for Prometheus: a golden file, and values that would break a line if they were not escaped.
-#include "cache/remote_totals.hpp"
+#include "cache/remote_state.hpp"
 #include "core/cache/workplace.hpp"
 
 #include <kiln/cache_admin.hpp>
@@ -63,7 +63,8 @@ TEST_CASE("cache::prometheus: each remote has its own figures") {
   const CacheTestFolder folder;
   CacheConfig cache;
   cache.directory = folder.path();
-  cache.remotes = {{"redis://one", false, {"ci"}, "", "", "plain", {}}, {"file:///two", false, {"ci"}, "", "", "plain", {}}};
+  cache.remotes = {{"redis://one", false, {"ci"}, "", "", "plain", {}},
+                   {"file:///two", false, {"ci"}, "", "", "plain", {}}};
   add_remote_totals(cache.directory, "redis://one", {.found = 3, .failed = 1, .bytes_read = 4096});
   add_remote_totals(cache.directory, "redis://one", {.found = 2, .absent = 7});
   const std::string text = cache_prometheus({}, {}, cache);

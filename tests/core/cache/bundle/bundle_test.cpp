@@ -1,5 +1,5 @@
 // export and import: what one machine built another runs without building, and only what is for it.
-#include "cache/program_payload.hpp"
+#include "cache/entry_format.hpp"
 #include "core/cache/bundle/machines.hpp"
 
 #include <sys/stat.h>

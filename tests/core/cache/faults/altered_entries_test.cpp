@@ -1,5 +1,5 @@
 // Whoever alters an entry and makes right what is inside it, the driver's checksum and ours, does not reach the driver.
-#include "base/checksum.hpp"
+#include "base/digest.hpp"
 #include "core/cache/workplace.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,5 +1,5 @@
 // EntryQueue against a list, LruPolicy and SievePolicy against their definitions.
-#include "cache/recency_policies.hpp"
+#include "cache/eviction_policy.hpp"
 #include "core/cache/policy/policy_cache.hpp"
 
 #include <rapidcheck.h>

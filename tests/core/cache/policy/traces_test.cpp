@@ -1,8 +1,6 @@
-// The simulator of benchmarks/cache_policies, and what the policies reach in it on the recorded traces.
-#include "cache/recency_policies.hpp"
-#include "cache_policies/comparison.hpp"
-#include "cache_policies/references.hpp"
-#include "cache_policies/trace.hpp"
+// The simulator of benchmarks/cache/policy_comparison.hpp, and what the policies reach in it on the recorded traces.
+#include "cache/eviction_policy.hpp"
+#include "cache/policy_comparison.hpp"
 #include "core/cache/workplace.hpp"
 
 #include <rapidcheck.h>

@@ -1,6 +1,6 @@
 #include "core/cache/powercut/folder_image.hpp"
 
-#include "base/checksum.hpp"
+#include "base/digest.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>

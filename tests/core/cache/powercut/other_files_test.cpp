@@ -3,7 +3,7 @@
 #include "core/cache/powercut/recording.hpp"
 #include "core/cache/powercut/recovery.hpp"
 #include "core/cache/workplace.hpp"
-#include "runtime/drivers/note_store.hpp"
+#include "runtime/device_table.hpp"
 #include "selector/model_store.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,8 +1,8 @@
 #include "core/cache/powercut/recovery.hpp"
 
+#include "cache/cache_root.hpp"
 #include "cache/disk_bound.hpp"
 #include "cache/manifest.hpp"
-#include "cache/pending.hpp"
 #include "cache/process_table.hpp"
 #include "core/cache/workplace.hpp"
 

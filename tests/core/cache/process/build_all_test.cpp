@@ -1,5 +1,5 @@
 // build_all: every request answered, in its place, and the work shared among threads and among processes.
-#include "cache/build_all.hpp"
+#include "cache/tiered_cache.hpp"
 #include "core/cache/in_child.hpp"
 #include "core/cache/process/builds_at_once.hpp"
 #include "core/cache/process/shared.hpp"

@@ -1,8 +1,8 @@
 // A shared object that was altered, or that somebody else signed, never becomes a program.
-#include "cache/shared_object.hpp"
+#include "cache/bundle_format.hpp"
 #include "cache/cache_root.hpp"
+#include "cache/entry_format.hpp"
 #include "cache/manifest.hpp"
-#include "cache/program_payload.hpp"
 #include "core/cache/shared/sharing.hpp"
 #include "support/test_length.hpp"
 

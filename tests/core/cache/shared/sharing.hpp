@@ -4,7 +4,7 @@
 // Thread-safety: as RemoteStore; a test may change a MemoryStore's settings at any time. Ownership: a test's.
 #pragma once
 
-#include "cache/remote_breaker.hpp"
+#include "cache/remote_state.hpp"
 #include "core/cache/workplace.hpp"
 
 #include <kiln/cache_sharing.hpp>

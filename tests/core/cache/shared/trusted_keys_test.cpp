@@ -1,5 +1,5 @@
 // Which keys are trusted: only those in folders that nobody else can change.
-#include "cache/trusted_keys.hpp"
+#include "cache/signing_keys.hpp"
 #include "core/cache/shared/sharing.hpp"
 
 #include <catch2/catch.hpp>

@@ -5,7 +5,7 @@
 // Thread-safety: as SchedulingHooks; go() and what it found by the thread that made it. Ownership: kept by its threads.
 #pragma once
 
-#include "executor/waiting.hpp"
+#include "executor/timeline.hpp"
 
 #include <condition_variable>
 #include <cstddef>
