@@ -54,12 +54,12 @@ class SourceBinder {
       : reflection_(program.reflection()), launch_(launch), pass_(pass) {}
 
   Status bind() {
-    if (launch_.sources.size() != reflection_.resources.size()) {
+    if (launch_.sources.size() != reflection_.interface.resources.size()) {
       return invalid_argument(std::to_string(launch_.sources.size()) + " resources are provided, expected " +
-                              std::to_string(reflection_.resources.size()));
+                              std::to_string(reflection_.interface.resources.size()));
     }
     for (std::size_t i = 0; i < launch_.sources.size(); ++i) {
-      const ProgramResource& resource = reflection_.resources[i];
+      const ProgramResource& resource = reflection_.interface.resources[i];
       if (Status status = bind(resource, launch_.sources[i]); !status.ok()) return status;
     }
     return {};

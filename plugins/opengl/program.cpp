@@ -12,11 +12,6 @@ GlProgram::~GlProgram() {
   }
 }
 
-const ProgramInterface* GlProgram::interface(const KernelSource& source) const noexcept {
-  std::call_once(completed_, [&] { interface_ = complete(reflection_, source); });
-  return &interface_;
-}
-
 namespace {
 
 // One unit for each image and one for each sampler. All are 0 after linking, where samplers of several types are an
@@ -24,7 +19,7 @@ namespace {
 // binding.
 void give_units(const Gl& gl, GLuint program, Reflection& reflection) {
   GLuint images = 0, samplers = 0;
-  for (const ProgramResource& resource : reflection.resources) {
+  for (const ProgramResource& resource : reflection.interface.resources) {
     if (resource.kind != ResourceKind::image && resource.kind != ResourceKind::sampler) continue;
     TextureUniform& uniform = reflection.textures[static_cast<std::size_t>(resource.handle)];
     uniform.unit = resource.kind == ResourceKind::image ? images++ : samplers++;
@@ -56,7 +51,7 @@ Result<std::unique_ptr<Program>> load_program(const std::shared_ptr<ContextGroup
 }
 
 Result<ProgramBinary> serialize_program(ContextGroup& group, const GlProgram& program) {
-  return serialize_program(current_context(group), program.name());
+  return serialize_program(current_context(group), program.name(), program.reflection());
 }
 
 }  // namespace kiln::opengl

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -33,7 +32,7 @@ class GlProgram final : public Program {
   ~GlProgram() override;
 
   std::uint64_t charge() const noexcept override { return charge_; }
-  const ProgramInterface* interface(const KernelSource& source) const noexcept override;
+  const ProgramInterface* interface(const KernelSource&) const noexcept override { return &reflection_.interface; }
   const Reflection& reflection() const noexcept { return reflection_; }
   GLuint name() const noexcept { return name_; }
   std::size_t bindings() const noexcept { return bindings_; }
@@ -47,8 +46,6 @@ class GlProgram final : public Program {
   std::vector<View> views_;  // empty: all are storage
   std::uint64_t charge_;
   const Reflection reflection_;
-  mutable std::once_flag completed_;
-  mutable ProgramInterface interface_;
 };
 
 // The codec of an opened device: what codec/program_codec makes in one of its contexts becomes a program of its share

@@ -109,8 +109,8 @@ TEST_CASE("opengl: a loaded program is linked and computes", "[opengl][codec]") 
   auto built = build(device, saxpy());
   check_saxpy(device, *built);
   const ProgramBinary binary = serialized(device, *built);
-  CHECK(binary.format.substr(0, 3) == "gl:");
-  CHECK(binary.format.size() == 7);
+  CHECK(binary.format.substr(0, 4) == "gl2:");
+  CHECK(binary.format.size() == 8);
   built.reset();
   const auto loaded = device.load(saxpy(), binary);
   INFO((loaded ? std::string() : loaded.error().text()));
@@ -178,11 +178,11 @@ TEST_CASE("opengl: a damaged header, a cut or another format is refused by type"
     CHECK(loaded.error().code == StatusCode::corrupt);
   }
   ProgramBinary foreign = binary;
-  foreign.format = "gl:1234";
+  foreign.format = "gl2:1234";
   const auto loaded = device.load(saxpy(), foreign);
   REQUIRE_FALSE(loaded.has_value());
   CHECK(loaded.error().code == StatusCode::unsupported);
-  CHECK_THAT(loaded.error().message, Catch::Contains("gl:1234") && Catch::Contains(binary.format));
+  CHECK_THAT(loaded.error().message, Catch::Contains("gl2:1234") && Catch::Contains(binary.format));
   check_saxpy(device, *program);  // refusals leave nothing behind
 }
 

@@ -132,7 +132,7 @@ TEST_CASE("opengl: a driver without binary formats keeps nothing and says so", "
   CHECK(gl.plugin().counters().builds == 0);
   CHECK(gl.plugin().counters().prepared == 1);
   CHECK(device.serialize(*program).error().code == StatusCode::unsupported);
-  const auto loaded = device.load(saxpy(), {"gl:875f", std::vector<std::byte>(64)});
+  const auto loaded = device.load(saxpy(), {"gl2:875f", std::vector<std::byte>(64)});
   CHECK(loaded.error().code == StatusCode::unsupported);
   CHECK(gl.plugin().counters().loads == 0);
   const auto x = buffer_of(device, std::vector<float>(64, 1.0f));

@@ -32,7 +32,7 @@ TEST_CASE("opengl: a lost context answers device_lost from every call until it i
 
   check_lost(run(device, *program, {x.get(), y.get()}, {1, 1, 1}).error());
   check_lost(device.build(saxpy()).error());
-  check_lost(device.load(saxpy(), {"gl:875f", std::vector<std::byte>(64)}).error());
+  check_lost(device.load(saxpy(), {"gl2:875f", std::vector<std::byte>(64)}).error());
   check_lost(device.serialize(*program).error());
   check_lost(device.create_buffer({64, BufferUsage::upload, {}, -1}).error());
   std::byte bytes[4] = {};

@@ -23,10 +23,8 @@ class ProgramOfContext final : public Program {
   std::uint64_t charge() const noexcept override { return charge_; }
   GLuint name() const noexcept { return name_; }
   const AdoptedContext& context() const noexcept { return *context_; }
-  const ProgramInterface* interface(const KernelSource& source) const noexcept override {
-    std::call_once(completed_, [&] { interface_ = complete(reflection_, source); });
-    return &interface_;
-  }
+  const ProgramInterface* interface(const KernelSource&) const noexcept override { return &reflection_.interface; }
+  const Reflection& reflection() const noexcept { return reflection_; }
 
   // The bytes of the program as it was linked: what is read from it later holds the block bindings of its holder.
   mutable std::optional<ProgramBinary> binary;
@@ -37,8 +35,6 @@ class ProgramOfContext final : public Program {
   const GLuint name_;
   const std::uint64_t charge_;
   const Reflection reflection_;
-  mutable std::once_flag completed_;
-  mutable ProgramInterface interface_;
 };
 
 Result<std::unique_ptr<Program>> finish(const std::shared_ptr<AdoptedContext>& context, Result<LinkedProgram> linked,
@@ -84,7 +80,7 @@ Result<ProgramBinary> AdoptedDevice::serialize(const Program& program) noexcept 
   const auto& ours = static_cast<const ProgramOfContext&>(program);
   if (&ours.context() != context_.get()) return invalid_argument(info_.id + ": the program is of another context");
   if (ours.binary) return *ours.binary;
-  Result<ProgramBinary> binary = serialize_program(context_->current(), ours.name());
+  Result<ProgramBinary> binary = serialize_program(context_->current(), ours.name(), ours.reflection());
   if (binary && !ours.has_holder) ours.binary = *binary;
   return binary;
 } catch (...) {

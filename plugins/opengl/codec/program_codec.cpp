@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <cstring>
+#include <optional>
+#include <span>
 
 namespace kiln::opengl {
 namespace {
@@ -63,11 +66,25 @@ std::uint64_t charge_of(const KernelSource& source, std::uint64_t binary_bytes) 
   return for_any + for_each_byte * (binary_bytes != 0 ? binary_bytes : source.text.size());
 }
 
+// The driver's binary, the reflection and the length of the reflection, one behind the other.
+struct StoredParts {
+  std::span<const std::byte> driver, reflection;
+};
+
+std::optional<StoredParts> parts_of(std::span<const std::byte> bytes) {
+  std::uint32_t behind = 0;
+  if (bytes.size() < sizeof behind) return std::nullopt;
+  const std::size_t end = bytes.size() - sizeof behind;
+  std::memcpy(&behind, bytes.data() + end, sizeof behind);
+  if (behind >= end) return std::nullopt;
+  return StoredParts{bytes.first(end - behind), bytes.subspan(end - behind, behind)};
+}
+
 }  // namespace
 
 std::string format_tag(GLenum format) {
   char text[16];
-  std::snprintf(text, sizeof text, "gl:%04x", format);
+  std::snprintf(text, sizeof text, "gl2:%04x", format);
   return text;
 }
 
@@ -104,7 +121,7 @@ Result<LinkedProgram> build_program(const CurrentContext& context, const KernelS
   GLint bytes = 0;
   gl.GetProgramiv(program.get(), GL_PROGRAM_BINARY_LENGTH, &bytes);
   program.set_charge(charge_of(source, static_cast<std::uint64_t>(std::max(bytes, 0))));
-  program.reflection() = reflect(gl, program.get(), source.text);
+  program.reflection() = reflect(gl, program.get(), source);
   return program;
 }
 
@@ -122,11 +139,15 @@ Result<LinkedProgram> load_program(const CurrentContext& context, const KernelSo
   const std::string what =
       context.id + ": program binary of " + std::to_string(binary.bytes.size()) + " bytes, format " + binary.format;
   if (binary.bytes.empty()) return corrupt(what + ": there are no bytes");
+  const auto parts = parts_of(binary.bytes);
+  std::optional<Reflection> reflection;
+  if (parts) reflection = read_reflection(parts->reflection);
+  if (!reflection) return corrupt(what + ": the list of the program's resources behind it is damaged");
   const Gl& gl = context.gl;
   LinkedProgram program(gl);
   gl.ProgramParameteri(program.get(), GL_PROGRAM_BINARY_RETRIEVABLE_HINT, GL_TRUE);
   counter.fetch_add(1, std::memory_order_relaxed);
-  gl.ProgramBinary(program.get(), *format, binary.bytes.data(), static_cast<GLsizei>(binary.bytes.size()));
+  gl.ProgramBinary(program.get(), *format, parts->driver.data(), static_cast<GLsizei>(parts->driver.size()));
   GLint linked = GL_FALSE;
   gl.GetProgramiv(program.get(), GL_LINK_STATUS, &linked);
   const Status status = context.check("loading a program binary");
@@ -134,12 +155,12 @@ Result<LinkedProgram> load_program(const CurrentContext& context, const KernelSo
   if (!status.ok()) return corrupt(what + ": the driver refused it: " + status.message);
   if (linked != GL_TRUE) return corrupt(what + ": the driver refused it: " + program_log(gl, program.get()));
   if (Status fits = check_workgroup(gl, program.get(), source); !fits.ok()) return corrupt(what + ": " + fits.message);
-  program.set_charge(charge_of(source, binary.bytes.size()));
-  program.reflection() = reflect(gl, program.get(), source.text);
+  program.set_charge(charge_of(source, parts->driver.size()));
+  program.reflection() = std::move(*reflection);
   return program;
 }
 
-Result<ProgramBinary> serialize_program(const CurrentContext& context, GLuint program) {
+Result<ProgramBinary> serialize_program(const CurrentContext& context, GLuint program, const Reflection& reflection) {
   const Gl& gl = context.gl;
   GLint length = 0;
   gl.GetProgramiv(program, GL_PROGRAM_BINARY_LENGTH, &length);
@@ -154,6 +175,10 @@ Result<ProgramBinary> serialize_program(const CurrentContext& context, GLuint pr
   if (written <= 0) return unsupported(context.id + ": the driver gives no binary of this program");
   binary.bytes.resize(static_cast<std::size_t>(written));
   binary.format = format_tag(format);
+  append(reflection, binary.bytes);
+  const auto behind = static_cast<std::uint32_t>(binary.bytes.size() - static_cast<std::size_t>(written));
+  const auto size = std::as_bytes(std::span(&behind, 1));
+  binary.bytes.insert(binary.bytes.end(), size.begin(), size.end());
   return binary;
 }
 

@@ -49,17 +49,18 @@ class LinkedProgram {
 Result<LinkedProgram> build_program(const CurrentContext& context, const KernelSource& source, const std::string& text,
                                     std::atomic<std::uint64_t>& counter);
 
-// "gl:875f".
+// What a program is stored as: "gl2:875f" is a binary of the format 0x875f with its reflection behind it.
 std::string format_tag(GLenum format);
 
-// unsupported: the format is none of `formats`. corrupt: the driver refused the bytes. LINK_STATUS is read straight
+// unsupported: the format is none of `formats`. corrupt: the reflection is damaged, or the driver refused the binary.
+// LINK_STATUS is read straight
 // after glProgramBinary; linking again would throw the loaded program away.
 Result<LinkedProgram> load_program(const CurrentContext& context, const KernelSource& source,
                                    const ProgramBinary& binary, const std::vector<GLenum>& formats,
                                    std::atomic<std::uint64_t>& counter);
 
 // unsupported where the driver answers no bytes for it.
-Result<ProgramBinary> serialize_program(const CurrentContext& context, GLuint program);
+Result<ProgramBinary> serialize_program(const CurrentContext& context, GLuint program, const Reflection& reflection);
 
 // Sets uniforms of a program.
 //

@@ -143,7 +143,7 @@ void add_storage_blocks(const Gl& gl, GLuint program, Reflection& reflection) {
   for (GLuint block = 0; block < count; ++block) {
     const std::array<GLenum, 2> wanted{GL_BUFFER_BINDING, GL_BUFFER_DATA_SIZE};
     const auto [binding, bytes] = properties(gl, program, GL_SHADER_STORAGE_BLOCK, block, wanted);
-    ProgramResource& resource = reflection.resources.emplace_back();
+    ProgramResource& resource = reflection.interface.resources.emplace_back();
     resource.kind = ResourceKind::storage_block;
     resource.name = name_of(gl, program, GL_SHADER_STORAGE_BLOCK, block);
     resource.number = static_cast<std::uint32_t>(binding);
@@ -157,9 +157,9 @@ void add_storage_blocks(const Gl& gl, GLuint program, Reflection& reflection) {
   if (!fixed_array || !is_mesa(gl)) return;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const std::uint64_t rounded = sizes[i].bytes;
-    sizes[i].bytes = std::max(reflection.resources[i].bytes, rounded - std::min<std::uint64_t>(rounded, 15));
+    sizes[i].bytes = std::max(reflection.interface.resources[i].bytes, rounded - std::min<std::uint64_t>(rounded, 15));
   }
-  reflection.resources = std::move(sizes);
+  reflection.interface.resources = std::move(sizes);
 }
 
 std::vector<std::byte> initial_value(const Gl& gl, GLuint program, const PlainUniform& uniform,
@@ -224,7 +224,7 @@ void add_textures(const Gl& gl, GLuint program, const std::string& name, GLenum 
     resource.number = static_cast<std::uint32_t>(unit);
     resource.handle = static_cast<std::int64_t>(reflection.textures.size());
     reflection.textures.push_back({location + i, facts == nullptr ? static_cast<GLenum>(GL_NONE) : facts->target});
-    reflection.resources.push_back(std::move(resource));
+    reflection.interface.resources.push_back(std::move(resource));
   }
 }
 
@@ -237,7 +237,7 @@ void add_uniform(const Gl& gl, GLuint program, GLuint index, Reflection& reflect
   if (block >= 0 || name.starts_with("gl_")) return;
   if (counters >= 0) {
     const std::array<GLenum, 1> number{GL_BUFFER_BINDING};
-    ProgramResource& resource = reflection.resources.emplace_back();
+    ProgramResource& resource = reflection.interface.resources.emplace_back();
     resource.kind = ResourceKind::atomic_counter;
     resource.name = without_index(name);
     resource.type = array_text("atomic_uint", size);
@@ -246,7 +246,7 @@ void add_uniform(const Gl& gl, GLuint program, GLuint index, Reflection& reflect
     resource.number = static_cast<std::uint32_t>(
         properties(gl, program, GL_ATOMIC_COUNTER_BUFFER, static_cast<GLuint>(counters), number)[0]);
   } else if (const TypeFacts* facts = facts_of(type)) {
-    ProgramResource& resource = reflection.resources.emplace_back(numeric_resource(name, *facts, size));
+    ProgramResource& resource = reflection.interface.resources.emplace_back(numeric_resource(name, *facts, size));
     resource.handle = static_cast<std::int64_t>(reflection.uniforms.size());
     PlainUniform& uniform = reflection.uniforms.emplace_back(PlainUniform{location, type, size, {}});
     uniform.initial = initial_value(gl, program, uniform, *facts);
@@ -279,7 +279,7 @@ void add_block_members(const Gl& gl, GLuint program, GLuint block, const std::st
     const TypeFacts* facts = facts_of(static_cast<GLenum>(type));
     if (facts == nullptr) continue;  // a sampler in a block, which no version of GLSL allows
     const std::string name = member_name(block_name, name_of(gl, program, GL_UNIFORM, static_cast<GLuint>(variable)));
-    ProgramResource& resource = reflection.resources.emplace_back(numeric_resource(name, *facts, size));
+    ProgramResource& resource = reflection.interface.resources.emplace_back(numeric_resource(name, *facts, size));
     resource.block = block_name;
     resource.handle = static_cast<std::int64_t>(reflection.uniforms.size());
     PlainUniform& uniform = reflection.uniforms.emplace_back(PlainUniform{-1, static_cast<GLenum>(type), size, {}});
@@ -295,7 +295,7 @@ void add_uniform_blocks(const Gl& gl, GLuint program, Reflection& reflection) {
   for (GLuint block = 0; block < blocks; ++block) {
     const std::array<GLenum, 2> wanted{GL_BUFFER_BINDING, GL_BUFFER_DATA_SIZE};
     const auto [binding, bytes] = properties(gl, program, GL_UNIFORM_BLOCK, block, wanted);
-    ProgramResource& resource = reflection.resources.emplace_back();
+    ProgramResource& resource = reflection.interface.resources.emplace_back();
     resource.kind = ResourceKind::uniform_block;
     resource.name = name_of(gl, program, GL_UNIFORM_BLOCK, block);
     resource.number = static_cast<std::uint32_t>(binding);
@@ -310,7 +310,7 @@ void add_uniform_blocks(const Gl& gl, GLuint program, Reflection& reflection) {
 void add_subroutines(const Gl& gl, GLuint program, Reflection& reflection) {
   const GLuint count = count_of(gl, program, GL_COMPUTE_SUBROUTINE_UNIFORM);
   for (GLuint index = 0; index < count; ++index) {
-    ProgramResource& resource = reflection.resources.emplace_back();
+    ProgramResource& resource = reflection.interface.resources.emplace_back();
     resource.kind = ResourceKind::uniform;
     resource.type = "subroutine";
     resource.name = name_of(gl, program, GL_COMPUTE_SUBROUTINE_UNIFORM, index);
@@ -357,10 +357,6 @@ void refuse_misplaced_members(const Gl& gl, std::vector<ProgramResource>& resour
   }
 }
 
-}  // namespace
-
-namespace {
-
 // Most texts name none: asking for all of them takes as long as the rest of the reflection.
 std::vector<std::string> extensions_in(const Gl& gl, std::string_view text) {
   std::vector<std::string> named;
@@ -374,22 +370,6 @@ std::vector<std::string> extensions_in(const Gl& gl, std::string_view text) {
   return named;
 }
 
-}  // namespace
-
-Reflection reflect(const Gl& gl, GLuint program, std::string_view text) {
-  Reflection reflection;
-  reflection.extensions = extensions_in(gl, text);
-  add_storage_blocks(gl, program, reflection);
-  add_uniform_blocks(gl, program, reflection);
-  const GLuint uniforms = count_of(gl, program, GL_UNIFORM);
-  for (GLuint index = 0; index < uniforms; ++index) add_uniform(gl, program, index, reflection);
-  add_subroutines(gl, program, reflection);
-  refuse_misplaced_members(gl, reflection.resources);
-  return reflection;
-}
-
-namespace {
-
 // A member of a uniform block that the text does not read needs no value.
 void note_member(const glsl::Declaration& block, ProgramResource& resource) {
   if (resource.block.empty() || without_indices(resource.block) != block.name) return;
@@ -398,13 +378,11 @@ void note_member(const glsl::Declaration& block, ProgramResource& resource) {
   resource.mentioned = block.mentioned && std::ranges::find(block.unread, root) == block.unread.end();
 }
 
-}  // namespace
-
-ProgramInterface complete(const Reflection& reflection, const KernelSource& source) {
-  ProgramInterface interface;
-  interface.resources = reflection.resources;
+// What the text says. extensions: of the driver, which the text names: the compiler defines their macros.
+void add_from_text(const std::vector<std::string>& extensions, const KernelSource& source,
+                   ProgramInterface& interface) {
   std::vector<Define> macros;
-  for (const std::string& extension : reflection.extensions) macros.push_back({extension, "1"});
+  for (const std::string& extension : extensions) macros.push_back({extension, "1"});
   macros.insert(macros.end(), source.constants.begin(), source.constants.end());
   const glsl::Preprocessed text = glsl::preprocessed(source.text, macros);
   for (const glsl::Declaration& declared : glsl::declarations(text.tokens)) {
@@ -438,7 +416,20 @@ ProgramInterface complete(const Reflection& reflection, const KernelSource& sour
       if (!is_block(unused.kind)) unused.lengths = declared.lengths;
     }
   }
-  return interface;
+}
+
+}  // namespace
+
+Reflection reflect(const Gl& gl, GLuint program, const KernelSource& source) {
+  Reflection reflection;
+  add_storage_blocks(gl, program, reflection);
+  add_uniform_blocks(gl, program, reflection);
+  const GLuint uniforms = count_of(gl, program, GL_UNIFORM);
+  for (GLuint index = 0; index < uniforms; ++index) add_uniform(gl, program, index, reflection);
+  add_subroutines(gl, program, reflection);
+  refuse_misplaced_members(gl, reflection.interface.resources);
+  add_from_text(extensions_in(gl, source.text), source, reflection.interface);
+  return reflection;
 }
 
 }  // namespace kiln::opengl

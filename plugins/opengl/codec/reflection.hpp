@@ -1,6 +1,8 @@
 // The interface of a linked program: what OpenGL reports of it, and what only its text says.
 //
-// Thread-safety: reflect() on the context's thread; the others are pure. Ownership: values.
+// The driver's answers cost a program as much time as loading it. They depend on the driver and the source alone, as
+// its binary does, so they are stored with that. Thread-safety: reflect() on the context's thread; the others are pure.
+// Ownership: values.
 #pragma once
 
 #include "codec/context.hpp"
@@ -9,6 +11,8 @@
 #include <kiln/uniform_values.hpp>
 
 #include <cstddef>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,16 +38,18 @@ struct TextureUniform {
 };
 
 struct Reflection {
-  std::vector<ProgramResource> resources;  // access and has_default are not set: OpenGL does not report them
-  std::vector<PlainUniform> uniforms;      // ProgramResource::handle of a uniform is its index here
-  std::vector<TextureUniform> textures;    // likewise of an image or sampler
-  std::vector<std::string> extensions;     // of the driver, which the text names: the compiler defines their macros
+  ProgramInterface interface;
+  std::vector<PlainUniform> uniforms;    // ProgramResource::handle of a uniform is its index here
+  std::vector<TextureUniform> textures;  // likewise of an image or sampler
 };
 
-// Storage blocks, uniforms, uniform blocks, images, samplers and atomic counters that the program uses.
-Reflection reflect(const Gl& gl, GLuint program, std::string_view text);
+// Storage blocks, uniforms, uniform blocks, images, samplers and atomic counters that the program uses, as the driver
+// reports them; and what only the text of the source says: readonly, writeonly, initialisers, and declarations that are
+// not used.
+Reflection reflect(const Gl& gl, GLuint program, const KernelSource& source);
 
-// With what the text of the source says: readonly, writeonly, initialisers, and declarations that are not used.
-ProgramInterface complete(const Reflection& reflection, const KernelSource& source);
+// A reflection as bytes, for a build of the driver that is the same, and back. nullopt: not what append() writes.
+void append(const Reflection& reflection, std::vector<std::byte>& bytes);
+std::optional<Reflection> read_reflection(std::span<const std::byte> bytes);
 
 }  // namespace kiln::opengl
