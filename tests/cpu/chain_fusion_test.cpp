@@ -1,5 +1,5 @@
 // Which additions become part of a convolution.
-#include "onednn/chain_fusion.hpp"
+#include "onednn/chain_plan.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "onednn/cut.hpp"
+#include "onednn/primitives.hpp"
 #include "support/conv_cases.hpp"
 
 namespace kiln::cpu {

@@ -1,4 +1,4 @@
-#include "onednn/chain_fusion.hpp"
+#include "onednn/chain_plan.hpp"
 
 #include <algorithm>
 

@@ -1,7 +1,5 @@
 #include "onednn/chain_plan.hpp"
 
-#include "onednn/chain_fusion.hpp"
-#include "onednn/cut.hpp"
 #include "onednn/primitives.hpp"
 
 #include <algorithm>

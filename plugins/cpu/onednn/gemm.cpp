@@ -1,6 +1,5 @@
 #include "onednn/candidate.hpp"
 
-#include "onednn/cut.hpp"
 #include "onednn/primitives.hpp"
 
 #include <algorithm>

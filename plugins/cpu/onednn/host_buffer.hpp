@@ -12,7 +12,7 @@
 #include <kiln/measurement.hpp>
 #include <kiln/status.hpp>
 
-#include "onednn/pipeline.hpp"
+#include "onednn/candidate.hpp"
 #include "onednn/worker_pool.hpp"
 
 namespace kiln::cpu {
@@ -56,7 +56,7 @@ class HostBuffer final : public Buffer {
   std::span<std::byte> memory_;
   Holds holds_;
   BufferUsage usage_;
-  std::mutex mutex_;  // guards contents_ and packed_
+  std::mutex mutex_;                      // guards contents_ and packed_
   std::shared_ptr<const void> contents_;  // null: nobody has asked since the last write
   std::vector<PackedForm> packed_;
 };

@@ -1,6 +1,5 @@
 // The ways of computing pool2d, add, softmax and activation: the tensors as they lie, in pieces for the threads.
 #include "onednn/candidate.hpp"
-#include "onednn/cut.hpp"
 #include "onednn/primitives.hpp"
 
 #include <string>
