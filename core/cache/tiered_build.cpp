@@ -1,7 +1,10 @@
+// How the tiered cache builds: one program, here or in another process, and many at once.
 #include "cache/tiered_cache.hpp"
 
+#include <kiln/clock.hpp>
 #include <kiln/process_limits.hpp>
 #include <kiln/stop_scope.hpp>
+#include <kiln/traced_work.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -9,10 +12,92 @@
 #include <deque>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <string>
 #include <thread>
 #include <utility>
 
 namespace kiln {
+
+Result<TieredCache::Built> TieredCache::build(const Request& request) {
+  const std::uint64_t start = now_ns();
+  TracedWork building(trace_, TraceArea::build, "build");
+  building.figure("program", request.key.label);
+  building.figure("device", request.device.info().id);
+  Result<Built> built = build_anywhere(request);
+  if (!built) building.figure("failed", to_string(built.error().code));
+  building.end();
+  if (!built) {
+    counters_.failed_builds.fetch_add(1, std::memory_order_relaxed);
+    failed_builds_.remember({request.key.digest, &request.device}, built.error());
+    if (shared_ != nullptr) shared_->build_failed(request.key);
+    return built;
+  }
+  built->took_ns = now_ns() - start;
+  const bool serializes = request.device.info().serializes;
+  (serializes ? counters_.builds : counters_.prepared).fetch_add(1, std::memory_order_relaxed);
+  return built;
+}
+
+Status TieredCache::publish(const Request& request, Built& built) {
+  if (!request.device.info().serializes) return {};
+  if (!built.binary) {
+    auto binary = binary_of(request, built);
+    if (!binary) return std::move(binary).error();
+    built.binary = std::move(*binary);
+  }
+  if (!built.binary) return {};
+  disk_.store(request.key, request.device, *built.binary, built.took_ns);
+  if (shared_ != nullptr) shared_->built(request.key, built.took_ns);
+  return {};
+}
+
+Result<TieredCache::Built> TieredCache::build_anywhere(const Request& request) {
+  if (build_apart_ && request.device.info().serializes) {
+    if (auto binary = build_apart_(request.key, request.source, request.device)) {
+      if (!*binary) return std::move(*binary).error();
+      place_driver_files(**binary);
+      auto program = request.device.load(request.source, **binary);
+      if (program) return Built{std::move(*program), std::move(**binary), {}, 0};
+      log_.write(LogLevel::info, "cache",
+                 "program '" + request.key.label +
+                     "': what another process built is built again in this one: " + program.error().message);
+    }
+  }
+  const bool keeps_files = driver_folder_ != nullptr && request.device.info().driver_cache == "adopted";
+  auto before = keeps_files ? driver_folder_->files() : std::set<std::string>();
+  auto program = request.device.build(request.source);
+  if (!program) return std::move(program).error();
+  return Built{std::move(*program), std::nullopt, std::move(before), 0};
+}
+
+Result<std::optional<ProgramBinary>> TieredCache::binary_of(const Request& request, const Built& built) {
+  TracedWork serializing(trace_, TraceArea::build, "serialize");
+  auto binary = request.device.serialize(*built.program);
+  serializing.end();
+  if (!binary) {
+    log_.write(LogLevel::warning, "cache",
+               "program '" + request.key.label + "' is not stored: " + binary.error().message);
+    return std::optional<ProgramBinary>();
+  }
+  if (driver_folder_ == nullptr || request.device.info().driver_cache != "adopted") return std::optional(*binary);
+  const Status dispatched = dispatch_nothing(request.device, *built.program, dispatch_patience_);
+  if (!dispatched.ok()) return dispatched.within("program '" + request.key.label + "': its first dispatch");
+  if (Status status = driver_folder_->collect(built.before, *binary); !status.ok()) {
+    log_.write(LogLevel::info, "cache", "program '" + request.key.label + "' has no driver files: " + status.message);
+  }
+  return std::optional(std::move(*binary));
+}
+
+bool TieredCache::place_driver_files(const ProgramBinary& binary) {
+  if (driver_folder_ == nullptr || binary.driver_files.empty()) return false;
+  if (binary.driver_setting != driver_folder_->setting()) return false;
+  const Status placed = driver_folder_->place(binary);
+  if (placed.ok()) return true;
+  log_.write(LogLevel::info, "cache", "the driver generates its code anew: " + placed.message);
+  return false;
+}
+
 namespace {
 
 // What is left to do, shared by the threads of one call.
