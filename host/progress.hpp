@@ -1,3 +1,5 @@
+// Progress on a terminal: numbers of the runtime, a bar, and the line of a run.
+//
 // MetricsReading: parses the text of Runtime::metrics() and returns its numbers.
 //
 // Thread-safety: a value. Ownership: none.

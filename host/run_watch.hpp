@@ -1,3 +1,5 @@
+// `kiln run --watch`: the table and its redrawing.
+//
 // The table of `kiln run --watch` as lines: totals and current rates.
 //
 // Thread-safety: pure functions. Ownership: values.

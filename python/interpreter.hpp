@@ -1,3 +1,5 @@
+// Python's objects, exceptions and calls back into Python.
+//
 // Object: owns one reference to a Python object. Raised: holds an exception. SavedError: keeps the exception that is
 // set.
 //

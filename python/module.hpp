@@ -1,3 +1,5 @@
+// The types and functions of the module kiln._kiln.
+//
 // kiln.Memory: tensor memory for Python, either its own, aligned as jobs need it, or that of a DLPack tensor. It
 // exports the buffer protocol (PEP 3118) and DLPack.
 #pragma once

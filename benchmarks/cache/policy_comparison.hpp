@@ -1,3 +1,5 @@
+// Comparison of eviction policies on traces.
+//
 // Trace: which programs a run asked for, in order, and what each is: bytes in memory, and what building it cost.
 //
 // Thread-safety: values. Ownership: values. The text form, one thing a line, '#' begins a comment:

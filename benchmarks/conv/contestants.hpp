@@ -1,3 +1,5 @@
+// Who computes a convolution in conv_tables: peers, judges and the devices of Kiln.
+//
 // Contestant: one way to compute a convolution, ready to be timed: built, its weights packed.
 //
 // Thread-safety: one thread; each works on as many cores as it likes. Ownership: borrows the problem. Throws

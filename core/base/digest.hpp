@@ -1,3 +1,5 @@
+// XXH3 against accidents, HMAC-SHA-256 against forgery. Plain SHA-256: kiln/digest.hpp.
+//
 // Checksum: XXH3-128 of bytes, in its canonical (big-endian) form.
 //
 // Thread-safety: pure. Ownership: values. It finds accidents; whoever may alter bytes on purpose can repair it, so

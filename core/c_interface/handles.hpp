@@ -1,3 +1,5 @@
+// What all handles of the C interface share: the process that opened them, the calls in progress, their worker threads.
+//
 // A forked child has the memory of its parent and none of its threads: handles of the parent would wait there for ever.
 //
 // Thread-safety: every function from any thread. Ownership: a value.

@@ -1,3 +1,5 @@
+// The functions of kiln.h that say what a job computes.
+//
 // The functions of kiln.h that make a job of one layer: conv2d and gemm on tensors of the application.
 #include "c_interface/runtime.hpp"
 #include "c_interface/status.hpp"

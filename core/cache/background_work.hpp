@@ -1,3 +1,5 @@
+// What the cache does behind its callers: threads, leases that are kept alive, and writing to remotes.
+//
 // BackgroundWork: a few threads that run queued tasks, started when they are needed.
 //
 // Thread-safety: every method from any thread. Ownership: owns the queue together with its threads. A thread that

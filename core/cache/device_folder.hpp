@@ -1,3 +1,5 @@
+// A device's folder in the cache, and the use that is noted in it.
+//
 // DeviceFolder: the files of one device and driver version in the cache folder.
 //
 // Files: manifest.json, hh/DIGEST.bin, hh/DIGEST.meta and, for programs set aside, hh/DIGEST.suspect or

@@ -1,3 +1,5 @@
+// Counters of the cache: of this process, and of all.
+//
 // CacheCounters: the counters of a cache that no tier counts itself.
 //
 // Thread-safety: any thread may count and read. Ownership: a member of the cache; its tiers borrow it.

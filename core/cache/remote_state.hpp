@@ -1,3 +1,5 @@
+// What the cache folder keeps of a remote: totals and the state of its breaker.
+//
 // Remote totals: what all processes of this user got from one remote and wrote to it, in remote/NAME.totals of the
 // cache.
 //

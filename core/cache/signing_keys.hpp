@@ -1,3 +1,5 @@
+// Keys that sign programs: a key pair, and the keys that are trusted.
+//
 // Bundle keys: the Ed25519 (RFC 8032) key pair that signs bundles, with OpenSSL's libcrypto.
 //
 // libcrypto's Ed25519 is linked into a separate module that is loaded at first use. Otherwise its relocations would

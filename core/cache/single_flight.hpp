@@ -1,3 +1,5 @@
+// Programs in the making and of late: bounded maps, and one builder for a key.
+//
 // Bounded maps for programs: RecentPlaces for any value, FailedBuilds for compiler errors. Both evict the oldest
 // element.
 //

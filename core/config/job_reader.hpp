@@ -1,3 +1,5 @@
+// [[job]] in a configuration: tables of jobs, and the jobs themselves.
+//
 // Job tables: comma-separated rows of convolution shapes, one job a row.
 //
 // Thread-safety: pure functions. Ownership: rows own their text.

@@ -1,3 +1,5 @@
+// Reading a configuration: its text, and the Config in the making.
+//
 // read_text_file: a whole configuration, or why not. A pipe and a device are read too, so that it may come from
 // /dev/stdin.
 //

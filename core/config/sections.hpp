@@ -1,3 +1,5 @@
+// Reads the sections of a configuration but [[job]].
+//
 // Reads [[cache.remote]]: the remotes of the cache.
 //
 // Thread-safety: none; as Draft. Ownership: values.

@@ -1,3 +1,5 @@
+// A configuration as text.
+//
 // sources_of: a configuration as what another process reads to have the same.
 //
 // Thread-safety: pure function. Ownership: values.

@@ -1,3 +1,5 @@
+// .npy files.
+//
 // The header of a .npy file: read from foreign bytes, or written.
 //
 // Thread-safety: free functions and values. Ownership: values.

@@ -1,3 +1,5 @@
+// PNG pictures.
+//
 // The only user of libpng: decodes and encodes whole files in memory.
 //
 // Thread-safety: one thread at a time for each decoder. Ownership: a decoder borrows the file's bytes and owns libpng's

@@ -1,3 +1,5 @@
+// Where the tensors of jobs come from: random numbers and files.
+//
 // Random tensors that are the same on every machine, and the "random:SEED" source that names them.
 //
 // Thread-safety: free functions. Ownership: none is taken.

@@ -1,3 +1,5 @@
+// The device buffers of jobs: the pool of a slot, resident Constants, and the bindings of a plan.
+//
 // BufferPool: the device buffers of one slot, created on demand and reused by later jobs.
 //
 // A buffer has exactly the requested size: a program may query the length of a bound buffer, and a driver may compile

@@ -1,3 +1,5 @@
+// Where plugins are searched for, and what a file must be to be one.
+//
 // Finds a plugin's file: NAME.so in the first folder of the path that has it.
 //
 // Thread-safety: any thread; reads folders.

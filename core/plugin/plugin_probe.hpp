@@ -1,3 +1,5 @@
+// Trying a plugin in a process of its own, and the verdicts that are kept.
+//
 // probe_plugin: tests a plugin in a kiln-probe process, so that a crash or hang does not affect this process.
 //
 // Thread-safety: any thread, also in processes with threads (posix_spawn). Ownership: the child and its process group

@@ -1,3 +1,5 @@
+// The references of conv2d, gemm and the simple layers.
+//
 // The reference convolution: a direct sum in double precision over fp32 tensors, sharing no code with any backend.
 //
 // Thread-safety: a pure function. Ownership: the tensors are borrowed for the call; the result is the caller's.

@@ -1,3 +1,5 @@
+// How the references sum: tasks on a few threads, and the inner loop.
+//
 // parallel_for: independent tasks on a few threads that live for the call.
 //
 // Thread-safety: any thread may call. Ownership: `task` is borrowed for the call and must bear concurrent calls.

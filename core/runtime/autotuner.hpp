@@ -1,3 +1,5 @@
+// Tuning: measuring variants in a child, and keeping the fastest.
+//
 // BenchProcess: measures variants of one spec in a child process (kiln-probe) with a timeout.
 //
 // If the child crashes or hangs, the measurement fails and the next one starts a new child.

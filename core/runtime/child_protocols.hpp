@@ -1,3 +1,5 @@
+// What a process and its children say to each other: the frames of a build child, the lines of a bench child.
+//
 // Build protocol: the frames between a process and its build child. A frame is a u32 length, then fields encoded like
 // key material.
 //

@@ -1,3 +1,5 @@
+// The devices of a runtime, and what their drivers noted.
+//
 // NoteStore: the notes of one driver, each a file below `notes` in the cache folder, authenticated like a program.
 //
 // Thread-safety: every method from any thread. Ownership: a value of the device table. The folder and the key are

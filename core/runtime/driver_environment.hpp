@@ -1,3 +1,5 @@
+// The environment of drivers: what their libraries are, and where their caches lie.
+//
 // What an ELF file's headers say of it: its build-id and the libraries it needs. Nothing of its code is read.
 //
 // Thread-safety: free function. Ownership: the file is opened and closed inside the call.

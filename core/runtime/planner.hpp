@@ -1,3 +1,5 @@
+// Planner: from a job and a device to the plan of its kernels; what it remembers of earlier ones.
+//
 // WorkHistory: records for each spec and device in this process whether it ran, is ready, or failed to build.
 //
 // Thread-safety: every method from any thread. Ownership: values.

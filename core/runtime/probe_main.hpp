@@ -1,3 +1,5 @@
+// The main loops of kiln-probe.
+//
 // The child of a bench (kiln/bench.hpp): reads variants line by line (runtime/child_protocols.hpp), runs each and
 // answers with its times.
 //

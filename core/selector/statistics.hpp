@@ -1,3 +1,5 @@
+// Statistics of runs: robust averages and a regression.
+//
 // RunAverage: a robust moving average of the log time of one arm's runs, with detection of changes of the device.
 //
 // A sample is clipped to three standard deviations, so that one disturbed run has little effect. Changes are detected

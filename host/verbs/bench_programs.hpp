@@ -1,3 +1,5 @@
+// The programs of `kiln bench`: which there are, and how one is run.
+//
 // The areas of `kiln bench` and the programs that measure each: what they are called with, and how long they take.
 //
 // Thread-safety: constants. Ownership: static text.

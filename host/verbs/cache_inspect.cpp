@@ -1,3 +1,4 @@
+// `kiln cache list`, `inspect`, `release`, `stats` and `explain`.
 #include "console.hpp"
 #include "text_table.hpp"
 #include "verbs/cache_verb.hpp"

@@ -1,3 +1,4 @@
+// `kiln cache verify`, `prune`, `clear` and `persist`.
 #include "console.hpp"
 #include "text_table.hpp"
 #include "verbs/cache_verb.hpp"

@@ -1,3 +1,5 @@
+// The jobs of `kiln run` beside each other: which may begin, and when their results get their names.
+//
 // JobOrder: which job of a file may begin next, and when it may run.
 //
 // A job waits for every one before it that writes a file which it reads or writes, and for every one that reads a file

@@ -1,3 +1,4 @@
+// `kiln devices` and `kiln plugins`.
 #include "session.hpp"
 #include "text_table.hpp"
 #include "verbs/verbs.hpp"

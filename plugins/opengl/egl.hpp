@@ -1,3 +1,5 @@
+// EGL: its functions, the devices that it lists, a context, and its native fences.
+//
 // EglApi: the functions of libEGL, which is opened at first use and never linked.
 //
 // Thread-safety: immutable once opened; EGL's own rules hold for the calls. Ownership: shared; the library itself stays

@@ -1,3 +1,5 @@
+// What the system allows this process: control groups, threads and rights.
+//
 // Control groups: where the kernel tells the group of this process and its limits, in versions 1 and 2.
 //
 // Thread-safety: any thread. Ownership: values. A file that is missing or cannot be read counts as empty.

@@ -1,3 +1,5 @@
+// An AMD device and its buffers.
+//
 // Pm4Buffer: device memory of one device, mapped for the host for good where it can be.
 //
 // Thread-safety: any thread. Ownership: shares the buffer object with the submissions in flight that list it.

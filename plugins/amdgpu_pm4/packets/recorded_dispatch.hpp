@@ -1,3 +1,5 @@
+// A dispatch as packets: the memory of its lanes, the packets themselves, and the check of its kernel.
+//
 // ScratchRing: private memory of lanes. Each wave in flight has a slot of a ring; TMPRING_SIZE says how many slots and
 // how large, and the submitter says where the ring lies: by registers on gfx11, by user SGPRs on gfx10.3.
 //

@@ -1,3 +1,5 @@
+// The direct convolution and its packed forms.
+//
 // The packed forms of the blocked convolution: a pass that packs the activations of each job, and one that packs the
 // weights once.
 //

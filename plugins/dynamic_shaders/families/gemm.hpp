@@ -1,3 +1,5 @@
+// The families of gemm: in registers, and with shared memory.
+//
 // Products of matrices without shared memory: the register-blocked kernel, and the plain one.
 #pragma once
 

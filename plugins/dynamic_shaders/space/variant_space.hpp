@@ -1,3 +1,5 @@
+// The spaces of variants, and their choice where nothing was measured.
+//
 // Candidate: a point of a space of variants, and the terms on which one serves where nothing was measured.
 //
 // Thread-safety: values. Ownership: values.

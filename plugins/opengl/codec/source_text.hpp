@@ -1,3 +1,5 @@
+// A kernel's GLSL: its tokens, the text that is compiled, and the compiler's errors.
+//
 // GLSL text as tokens, without comments, and helpers for brackets and separators.
 //
 // Thread-safety: pure functions. Ownership: a token borrows from the text that it was read from.
