@@ -7,9 +7,6 @@
 namespace kiln::amdgpu_pm4 {
 namespace {
 
-constexpr std::uint32_t low(std::uint64_t value) { return static_cast<std::uint32_t>(value); }
-constexpr std::uint32_t high(std::uint64_t value) { return static_cast<std::uint32_t>(value >> 32); }
-
 // Room for a packet of `body` dwords, its header written; the body's start. nullptr: it does not fit.
 std::uint32_t* begin_packet(PacketWriter& out, Opcode opcode, std::size_t body) {
   if (body == 0 || body > largest_count) return nullptr;
