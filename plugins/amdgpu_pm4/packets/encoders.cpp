@@ -42,7 +42,8 @@ bool emit_dma(PacketWriter& out, std::uint32_t source_kind, std::uint64_t source
   return append(
       out, Opcode::dma_data,
       {dma_data::src_sel.put(source_kind) | dma_data::dst_sel.put(dma_data::through_l2) | dma_data::cp_sync.put(1),
-       low(source), high(source), low(destination), high(destination), dma_data::byte_count.put(bytes)});
+       low_dword(source), high_dword(source), low_dword(destination), high_dword(destination),
+       dma_data::byte_count.put(bytes)});
 }
 
 }  // namespace
@@ -84,7 +85,7 @@ bool emit_dispatch_direct(PacketWriter& out, const std::array<std::uint32_t, 3>&
 }
 
 bool emit_dispatch_indirect(PacketWriter& out, std::uint64_t address, std::uint32_t initiator) noexcept {
-  return append(out, Opcode::dispatch_indirect, {low(address), high(address), initiator});
+  return append(out, Opcode::dispatch_indirect, {low_dword(address), high_dword(address), initiator});
 }
 
 bool emit_acquire_mem(PacketWriter& out, std::uint32_t gcr_cntl) noexcept {
@@ -104,7 +105,8 @@ bool emit_release_mem(PacketWriter& out, const Release& release) noexcept {
                      release_mem::event_index.put(event_index_end_of_pipe) | release.cache_bits,
                  release_mem::int_sel.put(release.data == ReleasedData::none ? 0 : data_after_write) |
                      release_mem::data_sel.put(data),
-                 low(release.address), high(release.address), low(release.value), high(release.value), 0});
+                 low_dword(release.address), high_dword(release.address), low_dword(release.value),
+                 high_dword(release.value), 0});
 }
 
 bool emit_event_write(PacketWriter& out, Event event, std::uint32_t index) noexcept {
@@ -118,8 +120,8 @@ bool emit_write_data(PacketWriter& out, std::uint64_t address, std::span<const s
   std::uint32_t* at = begin_packet(out, Opcode::write_data, 3 + values.size());
   if (at == nullptr) return false;
   at[0] = write_data::dst_sel.put(write_data::to_memory) | write_data::wr_confirm.put(1);
-  at[1] = low(address);
-  at[2] = high(address);
+  at[1] = low_dword(address);
+  at[2] = high_dword(address);
   std::copy(values.begin(), values.end(), at + 3);
   return true;
 }
@@ -129,7 +131,7 @@ bool emit_copy_data(PacketWriter& out, const CopyData& copy) noexcept {
       out, Opcode::copy_data,
       {copy_data::src_sel.put(static_cast<std::uint32_t>(copy.from)) | copy_data::dst_sel.put(write_data::to_memory) |
            copy_data::count_sel.put(copy.bits == CopyBits::b64 ? 1 : 0) | copy_data::wr_confirm.put(1),
-       low(copy.source), high(copy.source), low(copy.destination), high(copy.destination)});
+       low_dword(copy.source), high_dword(copy.source), low_dword(copy.destination), high_dword(copy.destination)});
 }
 
 bool emit_dma_copy(PacketWriter& out, std::uint64_t destination, std::uint64_t source, std::uint32_t bytes) noexcept {
@@ -145,14 +147,14 @@ bool emit_wait_reg_mem(PacketWriter& out, const MemoryWait& wait) noexcept {
   return append(
       out, Opcode::wait_reg_mem,
       {wait_reg_mem::function.put(static_cast<std::uint32_t>(wait.function)) | wait_reg_mem::mem_space.put(in_memory),
-       low(wait.address), high(wait.address), wait.reference, wait.mask,
+       low_dword(wait.address), high_dword(wait.address), wait.reference, wait.mask,
        wait_reg_mem::poll_interval.put(poll_interval)});
 }
 
 bool emit_chain(PacketWriter& out, std::uint64_t address, std::uint32_t dwords) noexcept {
   if (!indirect_buffer::size.holds(dwords)) return false;
   return append(out, Opcode::indirect_buffer,
-                {low(address), high(address),
+                {low_dword(address), high_dword(address),
                  indirect_buffer::size.put(dwords) | indirect_buffer::chain.put(1) | indirect_buffer::valid.put(1)});
 }
 

@@ -12,8 +12,8 @@
 namespace kiln::amdgpu_pm4 {
 
 // The two dwords of an address or a value of 64 bits.
-constexpr std::uint32_t low(std::uint64_t value) { return static_cast<std::uint32_t>(value); }
-constexpr std::uint32_t high(std::uint64_t value) { return static_cast<std::uint32_t>(value >> 32); }
+constexpr std::uint32_t low_dword(std::uint64_t value) { return static_cast<std::uint32_t>(value); }
+constexpr std::uint32_t high_dword(std::uint64_t value) { return static_cast<std::uint32_t>(value >> 32); }
 
 // PacketWriter: appends dwords to room that somebody else owns, and never past its end.
 //

@@ -93,8 +93,8 @@ UserData user_data_of(const KernelCode& kernel, const DispatchPlace& place) {
         }
         break;
       case UserSgpr::flat_scratch_init:
-        data[slot.first] = low(place.scratch_va);
-        data[slot.first + 1] = high(place.scratch_va);
+        data[slot.first] = low_dword(place.scratch_va);
+        data[slot.first + 1] = high_dword(place.scratch_va);
         break;
       case UserSgpr::private_segment_size:
         data[slot.first] = kernel.scratch_bytes;
@@ -108,7 +108,7 @@ UserData user_data_of(const KernelCode& kernel, const DispatchPlace& place) {
 
 bool emit_program(PacketWriter& out, const KernelCode& kernel, const DispatchPlace& place) {
   const std::uint64_t code = place.image_va + kernel.entry;
-  const std::array pgm{low(code >> 8), bits_47_to_40(code)};
+  const std::array pgm{low_dword(code >> 8), bits_47_to_40(code)};
   const std::uint32_t lds = (kernel.lds_bytes + place.dynamic_lds_bytes + lds_granule - 1) / lds_granule;
   const std::array rsrc{kernel.rsrc1, kernel.rsrc2 | pgm_rsrc2::lds_size.put(lds)};
   return emit_set_sh_reg(out, Register::pgm_lo, pgm) && emit_set_sh_reg(out, Register::pgm_rsrc1, rsrc) &&
@@ -117,7 +117,7 @@ bool emit_program(PacketWriter& out, const KernelCode& kernel, const DispatchPla
 
 bool emit_scratch(PacketWriter& out, const Capabilities& capabilities, const DispatchPlace& place) {
   if (capabilities.scratch_registers && place.scratch.tmpring_size != 0) {
-    const std::array base{low(place.scratch_va >> 8), bits_47_to_40(place.scratch_va)};
+    const std::array base{low_dword(place.scratch_va >> 8), bits_47_to_40(place.scratch_va)};
     if (!emit_set_sh_reg(out, Register::scratch_base_lo, base)) return false;
   }
   return emit_set_sh_reg(out, Register::tmpring_size, place.scratch.tmpring_size);
@@ -158,8 +158,8 @@ bool RecordedDispatch::append(PacketWriter& out, const DispatchArguments& argume
   std::uint32_t* at = out.take(size_);
   std::copy_n(dwords_.data(), size_, at);
   if (kernarg_sgpr_) {
-    at[kernarg_at_] = low(arguments.kernarg_va);
-    at[kernarg_at_ + 1] = high(arguments.kernarg_va);
+    at[kernarg_at_] = low_dword(arguments.kernarg_va);
+    at[kernarg_at_ + 1] = high_dword(arguments.kernarg_va);
   }
   return append_launch(out, arguments);
 }
@@ -168,7 +168,7 @@ bool RecordedDispatch::append_again(PacketWriter& out, const DispatchArguments& 
   constexpr std::size_t most = 4 + dispatch_direct_dwords;
   if (out.left() < most) return false;
   if (kernarg_sgpr_) {
-    const std::array pointer{low(arguments.kernarg_va), high(arguments.kernarg_va)};
+    const std::array pointer{low_dword(arguments.kernarg_va), high_dword(arguments.kernarg_va)};
     if (!emit_set_sh_reg(out, next_after(Register::user_data_0, *kernarg_sgpr_), pointer)) return false;
   }
   return append_launch(out, arguments);
