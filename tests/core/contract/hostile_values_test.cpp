@@ -77,8 +77,8 @@ TEST_CASE("hostile values: each field of a convolution and of a product", "[cont
     }
   }
   constexpr std::int64_t Pool2dSpec::*pool_fields[] = {
-      &Pool2dSpec::n,        &Pool2dSpec::c,        &Pool2dSpec::h,     &Pool2dSpec::w,    &Pool2dSpec::r,
-      &Pool2dSpec::s,        &Pool2dSpec::stride_y, &Pool2dSpec::pad_y, &Pool2dSpec::pad_x, &Pool2dSpec::stride_x};
+      &Pool2dSpec::n, &Pool2dSpec::c,        &Pool2dSpec::h,     &Pool2dSpec::w,     &Pool2dSpec::r,
+      &Pool2dSpec::s, &Pool2dSpec::stride_y, &Pool2dSpec::pad_y, &Pool2dSpec::pad_x, &Pool2dSpec::stride_x};
   for (const std::int64_t number : numbers) {
     for (const auto field : pool_fields) {
       Pool2dSpec spec;

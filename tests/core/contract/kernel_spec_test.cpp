@@ -108,9 +108,11 @@ TEST_CASE("gemm spec: a wrong field is named with its value and what was expecte
 TEST_CASE("user kernel spec: a wrong field is named with the file", "[contract]") {
   using Spec = UserKernelSpec;
   check_refused<Spec>(kernel(), [](Spec& s) { s.text.clear(); }, {"saxpy.comp", "source is empty"});
-  check_refused<Spec>(kernel(), [](Spec& s) { s.dialect = Dialect::library; }, {"dialect library", "glsl, opencl_c or code_object"});
+  check_refused<Spec>(kernel(), [](Spec& s) { s.dialect = Dialect::library; },
+                      {"dialect library", "glsl, opencl_c or code_object"});
   check_refused<Spec>(kernel(), [](Spec& s) { s.grid[1] = 0; }, {"grid[1] = 0"});
-  check_refused<Spec>(kernel(), [](Spec& s) { s.bindings[1].access = Access::invalid; }, {"binding 1", "input, output or inout"});
+  check_refused<Spec>(kernel(), [](Spec& s) { s.bindings[1].access = Access::invalid; },
+                      {"binding 1", "input, output or inout"});
   check_refused<Spec>(kernel(), [](Spec& s) { s.bindings[0].bytes = 0; }, {"binding 0", "empty"});
   check_refused<Spec>(kernel(), [](Spec& s) { s.constants = {{"A", "1"}, {"2B", "1"}}; }, {"constants[1]", "'2B'"});
   check_refused<Spec>(kernel(), [](Spec& s) { s.constants = {{"A B", "1"}}; }, {"constants[0]", "'A B'"});

@@ -178,6 +178,46 @@ TEST_CASE("kernel text: include guards, #pragma once and files that include each
   CHECK_THAT(folder.refusal("#include \"d59.glsl\"\n"), Contains("more than 16777216 bytes"));
 }
 
+TEST_CASE("kernel text: what is an include guard", "[kernel_text]") {
+  const Folder folder;
+  const auto is_guarded = [&](const std::string& text) {
+    folder.write("g.glsl", text);
+    const std::string twice = folder.text("#include \"g.glsl\"\n#include \"g.glsl\"\n");
+    return twice.find("MARK") == twice.rfind("MARK");
+  };
+  for (const char* text :
+       {"#ifndef G\n#define G\nMARK\n#endif\n", "#if !defined(G)\n#define G 1\nMARK\n#endif\n",
+        "#if !defined G\n#define G\nMARK\n#endif", "# if ! defined ( G )\n# define G\nMARK\n# endif\n",
+        "\n// why\n\n#ifndef G // not\n#define G\nMARK\n#endif /* G */\n\n",
+        "#ifndef G\n#define G\n#if A\nMARK\n#else\n#endif\n#endif\n",
+        "#ifndef G\n#define G\n#ifdef A\n#elif B\n#ifndef C\n#endif\n#endif\nMARK\n#endif\n"}) {
+    CAPTURE(text);
+    CHECK(is_guarded(text));
+  }
+  for (const char* text :
+       {"MARK\n", "#ifndef G\n#define G\nMARK\n#else\n#endif\n", "#ifndef G\n#define G\nMARK\n#elif A\n#endif\n",
+        "x\n#ifndef G\n#define G\nMARK\n#endif\n", "#ifndef G\n#define G\nMARK\n#endif\nx\n",
+        "#ifndef G\n#define G\n#endif\nMARK\n", "#ifndef G\n#define H\nMARK\n#endif\n",
+        "#ifndef G\n#undef G\nMARK\n#endif\n", "#ifndef G\nMARK\n#define G\n#endif\n",
+        "#ifndef G H\n#define G\nMARK\n#endif\n", "#ifdef G\n#define G\nMARK\n#endif\n",
+        "#if defined(G)\n#define G\nMARK\n#endif\n", "#if !G\n#define G\nMARK\n#endif\n",
+        "#if !defined(G) && A\n#define G\nMARK\n#endif\n", "#if !defined(G\n#define G\nMARK\n#endif\n",
+        "#ifndef G\n#define G\nMARK\n#endif\n#ifndef H\n#endif\n", "#ifndef G\n#define G\n#if A\nMARK\n#endif\n"}) {
+    CAPTURE(text);
+    CHECK_FALSE(is_guarded(text));
+  }
+}
+
+TEST_CASE("kernel text: at most 100 files include each other in a chain", "[kernel_text]") {
+  const Folder folder;
+  for (int i = 1; i < 100; ++i) {
+    folder.write(std::to_string(i) + ".glsl", "#include \"" + std::to_string(i + 1) + ".glsl\"\n");
+  }
+  folder.write("100.glsl", "last\n");
+  CHECK_THAT(folder.text("#include \"2.glsl\"\n"), Contains("last"));  // the source itself is the hundredth
+  CHECK_THAT(folder.refusal("#include \"1.glsl\"\n"), Contains("more than 100 nested files"));
+}
+
 TEST_CASE("kernel text: a file that is missing under a condition is the compiler's to report", "[kernel_text]") {
   const Folder folder;
   CHECK(folder.text("#if 0\n#include \"gone.glsl\"\n#endif\n") ==
@@ -204,6 +244,8 @@ TEST_CASE("kernel text: GLSL's #line may name a file", "[kernel_text]") {
   CHECK(folder.text("#line 7 \"made/from.lua\"\na\n#line 9 2\n#line 8 \"made/from.lua\"\n") ==
         "#line 7 1\na\n#line 9 2\n#line 8 1\n");
   CHECK(folder.read()->includes == std::vector<std::string>{"made/from.lua"});
+  CHECK(folder.text("#line 7 \\\n \\\n \"made/from.lua\"\na\n") == "#line 7 1\n\n\na\n");
+  CHECK(folder.text("#line 7 \"one\"\n#line 3 \"two\"\n#line 9 \"one\"\n") == "#line 7 1\n#line 3 2\n#line 9 1\n");
 }
 
 TEST_CASE("kernel text: a source that is no file is refused by name", "[kernel_text]") {

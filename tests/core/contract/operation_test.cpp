@@ -62,7 +62,7 @@ void check_refused(Spec spec, const std::function<void(Spec&)>& change, const st
 
 TEST_CASE("operations: the table has one entry for each spec, found by spec and by name", "[contract]") {
   const std::vector<std::pair<KernelSpec, std::string>> specs = {
-      {Conv2dSpec{}, "conv2d"}, {GemmSpec{}, "gemm"},      {UserKernelSpec{}, "kernel"},     {Pool2dSpec{}, "pool2d"},
+      {Conv2dSpec{}, "conv2d"}, {GemmSpec{}, "gemm"},       {UserKernelSpec{}, "kernel"},     {Pool2dSpec{}, "pool2d"},
       {AddSpec{}, "add"},       {SoftmaxSpec{}, "softmax"}, {ActivationSpec{}, "activation"}, {ChainSpec{}, "chain"}};
   CHECK(operations().size() == specs.size());
   for (const auto& [spec, name] : specs) {
@@ -125,21 +125,29 @@ TEST_CASE("pool2d spec: sizes, tensors, cost and text", "[contract]") {
   CHECK(operation_of(spec).shape(spec) == "2x4x9x11 max 3x2 stride 2x3 pad 1");
   CHECK(flops(spec) == 2 * 4 * 5 * 4 * 3 * 2);
   CHECK(tensors_of(spec) == std::vector<TensorDecl>{{"input", TensorRole::input, 2 * 4 * 9 * 11 * 4},
-                                                     {"output", TensorRole::output, 2 * 4 * 5 * 4 * 4}});
+                                                    {"output", TensorRole::output, 2 * 4 * 5 * 4 * 4}});
   spec.kind = PoolKind::average;
   CHECK_THAT(canonical_text(spec), Contains("pool=average"));
 }
 
 TEST_CASE("pool2d spec: what is wrong is named", "[contract]") {
   using Spec = Pool2dSpec;
-  check_refused<Spec>(pool(), [](Spec& s) { s.c = 0; }, "c = 0: expected 1 to");
-  check_refused<Spec>(pool(), [](Spec& s) { s.r = 0; }, "r = 0");
-  check_refused<Spec>(pool(), [](Spec& s) { s.stride_x = 0; }, "stride (x) = 0");
-  check_refused<Spec>(pool(), [](Spec& s) { s.pad_y = 3; }, "pad (y) = 3: expected 0 to 2");
-  check_refused<Spec>(pool(), [](Spec& s) { s.r = 10; }, "r = 10: larger than the padded input height 9");
-  check_refused<Spec>(pool(), [](Spec& s) { s.s = 14, s.pad_x = 1; }, "s = 14: larger than the padded input width 13");
-  check_refused<Spec>(pool(), [](Spec& s) { s.kind = PoolKind::invalid; }, "expected max or average");
-  check_refused<Spec>(pool(), [](Spec& s) { s.dtype = DType::f16; }, "expected f32", StatusCode::unsupported);
+  check_refused<Spec>(
+      pool(), [](Spec& s) { s.c = 0; }, "c = 0: expected 1 to");
+  check_refused<Spec>(
+      pool(), [](Spec& s) { s.r = 0; }, "r = 0");
+  check_refused<Spec>(
+      pool(), [](Spec& s) { s.stride_x = 0; }, "stride (x) = 0");
+  check_refused<Spec>(
+      pool(), [](Spec& s) { s.pad_y = 3; }, "pad (y) = 3: expected 0 to 2");
+  check_refused<Spec>(
+      pool(), [](Spec& s) { s.r = 10; }, "r = 10: larger than the padded input height 9");
+  check_refused<Spec>(
+      pool(), [](Spec& s) { s.s = 14, s.pad_x = 1; }, "s = 14: larger than the padded input width 13");
+  check_refused<Spec>(
+      pool(), [](Spec& s) { s.kind = PoolKind::invalid; }, "expected max or average");
+  check_refused<Spec>(
+      pool(), [](Spec& s) { s.dtype = DType::f16; }, "expected f32", StatusCode::unsupported);
 }
 
 TEST_CASE("add, softmax and activation specs: tensors, cost and text", "[contract]") {
@@ -157,11 +165,20 @@ TEST_CASE("add, softmax and activation specs: tensors, cost and text", "[contrac
 }
 
 TEST_CASE("add, softmax and activation specs: what is wrong is named", "[contract]") {
-  check_refused<AddSpec>(sum(), [](AddSpec& s) { s.shape = {}; }, "expected one to four dimensions");
-  check_refused<AddSpec>(sum(), [](AddSpec& s) { s.shape = {2, 0, 5}; }, "zeros only behind them");
-  check_refused<AddSpec>(sum(), [](AddSpec& s) { s.shape[1] = -1; }, "shape[1] = -1");
-  check_refused<AddSpec>(sum(), [](AddSpec& s) { s.activation = Activation::invalid; }, "none, relu or relu6");
-  check_refused<SoftmaxSpec>(rows(), [](SoftmaxSpec& s) { s.shape[0] = 1 << 21; }, "shape[0] = 2097152");
+  check_refused<AddSpec>(
+      sum(), [](AddSpec& s) { s.shape = {}; }, "expected one to four dimensions");
+  check_refused<AddSpec>(
+      sum(),
+      [](AddSpec& s) {
+        s.shape = {2, 0, 5};
+      },
+      "zeros only behind them");
+  check_refused<AddSpec>(
+      sum(), [](AddSpec& s) { s.shape[1] = -1; }, "shape[1] = -1");
+  check_refused<AddSpec>(
+      sum(), [](AddSpec& s) { s.activation = Activation::invalid; }, "none, relu or relu6");
+  check_refused<SoftmaxSpec>(
+      rows(), [](SoftmaxSpec& s) { s.shape[0] = 1 << 21; }, "shape[0] = 2097152");
   check_refused<ActivationSpec>(
       rectifier(), [](ActivationSpec& s) { s.activation = Activation::none; }, "expected relu or relu6");
 }
@@ -189,15 +206,30 @@ TEST_CASE("chain spec: tensors, cost and text", "[contract]") {
 
 TEST_CASE("chain spec: what does not fit together is named", "[contract]") {
   using Spec = ChainSpec;
-  check_refused<Spec>(chain(), [](Spec& s) { s.steps.clear(); }, "no steps");
-  check_refused<Spec>(chain(), [](Spec& s) { s.steps[0].tensors = {0}; }, "step 0: 1 tensors, expected 2");
-  check_refused<Spec>(chain(), [](Spec& s) { s.steps[1].tensors[0] = 9; }, "step 1: a: tensor 9 of 3");
-  check_refused<Spec>(chain(), [](Spec& s) { s.tensors[1].shape = {1, 4, 9, 12}; },
-                      "step 0: output: tensor 1 is [1, 4, 9, 12], expected [1, 4, 9, 11]");
-  check_refused<Spec>(chain(), [](Spec& s) { std::swap(s.steps[0], s.steps[1]); }, "read before it is written");
-  check_refused<Spec>(chain(), [](Spec& s) { s.steps[1].tensors[2] = 1; }, "tensor 1 is written before");
-  check_refused<Spec>(chain(), [](Spec& s) { s.tensors[0].role = TensorRole::constant; }, "tensor 0 is a constant");
-  check_refused<Spec>(chain(), [](Spec& s) { s.tensors.push_back({{4}, TensorRole::invalid}); },
-                      "tensor 3: no step writes it");
-  check_refused<Spec>(chain(), [](Spec& s) { std::get<AddSpec>(s.steps[1].layer).shape = {}; }, "step 1: add");
+  check_refused<Spec>(
+      chain(), [](Spec& s) { s.steps.clear(); }, "no steps");
+  check_refused<Spec>(
+      chain(), [](Spec& s) { s.steps[0].tensors = {0}; }, "step 0: 1 tensors, expected 2");
+  check_refused<Spec>(
+      chain(), [](Spec& s) { s.steps[1].tensors[0] = 9; }, "step 1: a: tensor 9 of 3");
+  check_refused<Spec>(
+      chain(),
+      [](Spec& s) {
+        s.tensors[1].shape = {1, 4, 9, 12};
+      },
+      "step 0: output: tensor 1 is [1, 4, 9, 12], expected [1, 4, 9, 11]");
+  check_refused<Spec>(
+      chain(), [](Spec& s) { std::swap(s.steps[0], s.steps[1]); }, "read before it is written");
+  check_refused<Spec>(
+      chain(), [](Spec& s) { s.steps[1].tensors[2] = 1; }, "tensor 1 is written before");
+  check_refused<Spec>(
+      chain(), [](Spec& s) { s.tensors[0].role = TensorRole::constant; }, "tensor 0 is a constant");
+  check_refused<Spec>(
+      chain(),
+      [](Spec& s) {
+        s.tensors.push_back({{4}, TensorRole::invalid});
+      },
+      "tensor 3: no step writes it");
+  check_refused<Spec>(
+      chain(), [](Spec& s) { std::get<AddSpec>(s.steps[1].layer).shape = {}; }, "step 1: add");
 }
