@@ -7,7 +7,11 @@
 
 #include <catch2/catch.hpp>
 
+#include <sys/stat.h>
+
+#include <cmath>
 #include <fstream>
+#include <sstream>
 
 using namespace kiln;
 using namespace kiln::test;
@@ -29,7 +33,57 @@ const PolicyVerdict& verdict_of(const SelectorReplay& replay, const std::string&
   return replay.policies.front();
 }
 
+// One decision between "one" (100 ns and a run of 1000) and "two" (a run of 500), and what it took.
+std::string decided(const std::string& id, std::size_t chosen, const std::vector<double>& outcomes,
+                    const std::string& ground = "policy") {
+  std::ostringstream lines;
+  lines.precision(17);
+  lines << R"({"decision":")" << id << R"(","bucket":"b","ground":")" << ground << R"(","chosen":)" << chosen
+        << R"(,"repeat":1,"options":[0,1],"propensities":[0.5,0.5],"candidates":[)"
+        << R"({"device":"one","fixed_ns":100,"log_ns":)" << std::log(1000) << R"(,"deviation":0.001,"runs":50},)"
+        << R"({"device":"two","fixed_ns":0,"log_ns":)" << std::log(500) << R"(,"deviation":0.001,"runs":50}]})" << '\n';
+  for (const double ns : outcomes) {
+    lines << R"({"outcome":")" << id << R"(","ns":)" << ns << R"(,"unfit":"fit"})" << '\n';
+  }
+  return lines.str();
+}
+
 }  // namespace
+
+// By hand. Of "one" there are the outcomes 900 and 1100 (of a look); of "two" 600 and 400. Without its own outcome each
+// decision expects of one and two: (100 + 1000, 400), (100 + 1100, 500) and (100 + 1000, 600). "first" always takes
+// one: 1100, 1200 + 2 (1000 - 1200) and 1100. The others take two: 400 + 2 (600 - 400), 500 and 600 + 2 (400 - 600).
+// A resample has the least value three times in 1 of 27, and twice in 6 of 27: the 2.5 % bound is one of these means.
+TEST_CASE("selector replay: three decisions judged by hand", "[selector]") {
+  const TemporaryFolder folder;
+  std::ofstream(folder.path() / "selector.log")
+      << decided("a", 1, {500, 700}) << decided("b", 0, {900}) << decided("c", 1, {400}) << decided("d", 1, {})
+      << decided("e", 0, {1100}, "look") << R"({"outcome":"gone","ns":1,"unfit":"fit"})" << '\n'
+      << R"({"outcome":"c","ns":1,"unfit":"contended"})" << '\n';
+  const auto replay = replay_selector_log(folder.path(), {});
+  REQUIRE(replay);
+  CHECK(replay->rejected.empty());
+  CHECK(replay->decisions == 5);
+  CHECK(replay->judged == 3);
+  CHECK(replay->looks == 1);
+  CHECK(replay->without_outcome == 1);
+  CHECK(replay->recorded_mean_ns == Approx(2000.0 / 3));  // 600, 100 + 900 and 400
+  const PolicyVerdict& first = verdict_of(*replay, "first");
+  CHECK(first.mean_ns == Approx(1000));
+  CHECK(first.low_ns >= 799);
+  CHECK(first.low_ns <= 901);
+  CHECK(first.high_ns == Approx(1100));
+  CHECK(first.agreement == Approx(1.0 / 3));
+  const PolicyVerdict& ema = verdict_of(*replay, "ema");
+  CHECK(ema.mean_ns == Approx(500));
+  CHECK(ema.low_ns >= 199);
+  CHECK(ema.low_ns <= 301);
+  CHECK(ema.high_ns >= 699);
+  CHECK(ema.high_ns <= 801);
+  CHECK(ema.agreement == Approx(2.0 / 3));
+  CHECK(verdict_of(*replay, "thompson").mean_ns == Approx(500));
+  CHECK(replay->policies.back().policy == "first");  // the slowest
+}
 
 TEST_CASE("selector replay: policies are ranked as the true times rank them", "[selector]") {
   const TemporaryFolder folder;
@@ -109,6 +163,53 @@ TEST_CASE("selector log: bounded, the oldest decisions go first", "[selector]") 
   CHECK(replay->rejected.empty());
   CHECK(replay->decisions > 20);
   CHECK(replay->decisions < 800);
+}
+
+TEST_CASE("selector log: its folder is made for its owner alone", "[selector]") {
+  const TemporaryFolder folder;
+  const auto cache = folder.path() / "deep" / "cache";
+  const auto selector = selector_of("learning", logging(cache));
+  const Fleet fleet({device_of("one"), device_of("two")});
+  const auto all = fleet.candidates();
+  REQUIRE(selector->select(conv(64, 56), all, {}));
+  struct stat found {};
+  REQUIRE(::stat((cache / "selector.log").c_str(), &found) == 0);
+  CHECK((found.st_mode & 0777) == 0600);
+  REQUIRE(::stat(cache.c_str(), &found) == 0);
+  CHECK((found.st_mode & 0777) == 0700);
+}
+
+TEST_CASE("selector log: a file that is a link, a pipe or has a second name is not written", "[selector]") {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "selector.log", other = folder.path() / "other";
+  std::ofstream(other) << "mine\n";
+  std::string why;
+  SECTION("a link") {
+    std::filesystem::create_symlink(other, file);
+    why = "cannot be opened";
+  }
+  SECTION("a second name") {
+    std::filesystem::create_hard_link(other, file);
+    why = "has 2 names, expected 1";
+  }
+  SECTION("a folder") {
+    std::filesystem::create_directory(file);
+    why = "cannot be opened";
+  }
+  SECTION("a pipe") {
+    REQUIRE(::mkfifo(file.c_str(), 0600) == 0);
+    why = "cannot be opened";  // nobody reads it
+  }
+  Lines lines;
+  SelectorContext context = logging(folder.path());
+  context.log = {&lines, LogLevel::info};
+  const auto selector = selector_of("learning", context);
+  const Fleet fleet({device_of("one"), device_of("two")});
+  const auto all = fleet.candidates();
+  for (int i = 0; i < 2; ++i) REQUIRE(selector->select(conv(64, 56), all, {}));
+  CHECK(std::filesystem::file_size(other) == 5);
+  REQUIRE(lines.all.size() == 1);
+  CHECK_THAT(lines.all[0], Catch::Contains("decisions are no longer recorded") && Catch::Contains(why));
 }
 
 TEST_CASE("selector log: nothing is recorded unless it is asked for", "[selector]") {

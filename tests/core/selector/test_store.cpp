@@ -359,6 +359,17 @@ TEST_CASE("selector store: a driver's stray bytes do not cost the model", "[sele
   CHECK(model.estimate(bucket_of(conv(64, 56)), fleet[1]).runs == 4);
 }
 
+TEST_CASE("selector store: what is learned is written at the end and now and then, not after each run", "[selector]") {
+  const TemporaryFolder folder;
+  const Fleet fleet({device_of("one"), device_of("two")});
+  {
+    const auto selector = selector_of("learning", context_in(folder.path()));
+    for (int i = 0; i < 20; ++i) selector->record(conv(64, 56), fleet[0], run_of(3), {});
+    CHECK_FALSE(std::filesystem::exists(folder.path() / "selector.model"));
+  }
+  CHECK(std::filesystem::exists(folder.path() / "selector.model"));
+}
+
 TEST_CASE("selector store: no folder, no file", "[selector]") {
   Lines lines;
   const Fleet fleet({device_of("slow"), device_of("fast")});
