@@ -26,6 +26,7 @@ class SyntheticBuffer final : public Buffer {
   Status write(std::uint64_t offset, std::span<const std::byte> from) noexcept override {
     if (offset + from.size() > memory_.size()) return invalid_argument("write leaves the buffer");
     std::memcpy(memory_.data() + offset, from.data(), from.size());
+    device_.ticks_ += device_.write_ns;
     return {};
   }
   Status read(std::uint64_t offset, std::span<std::byte> to) noexcept override {

@@ -46,6 +46,7 @@ class SyntheticDevice final : private DeviceClock, public Device {
   // Of an untimed device each look is 1 ns after the one before: no copy takes long, whatever the machine does.
   std::uint64_t clock_ns() const noexcept override { return untimed ? ticks_.fetch_add(1) : now_ns(); }
   std::atomic<bool> untimed{false};
+  std::atomic<std::uint64_t> write_ns{0};  // of an untimed device: how long each Buffer::write takes
   Result<std::unique_ptr<Buffer>> create_buffer(const BufferDesc& desc) noexcept override;
   Result<std::unique_ptr<Program>> build(const KernelSource& source) noexcept override;
   Result<std::unique_ptr<Program>> load(const KernelSource& source, const ProgramBinary& binary) noexcept override;

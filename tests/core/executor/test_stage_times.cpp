@@ -1,11 +1,15 @@
 // The number of slots, and the averages of times: from values worked out by hand.
+#include "core/executor/jobs.hpp"
+
 #include "executor/ring.hpp"
 
 #include <catch2/catch.hpp>
 
 #include <array>
 
+using namespace kiln;
 using namespace kiln::executor;
+using namespace kiln::test;
 
 namespace {
 
@@ -73,4 +77,34 @@ TEST_CASE("executor: the expected time of a copy is in proportion to those befor
   CHECK(copy.ns(0) == 0);
   copy.learn(3000, 500);  // usual: 1400 bytes in 500 ns
   CHECK(copy.ns(2800) == 1000);
+}
+
+TEST_CASE("executor: the times of a job are without the upload of NaN to its outputs", "[executor][recording]") {
+  constexpr std::uint64_t write_ns = 1'000'000, few_looks_at_the_clock = 1000;
+  const bool is_recorded = GENERATE(false, true);
+  const bool uploads_outputs = GENERATE(false, true);
+  CAPTURE(is_recorded, uploads_outputs);
+  const auto device = std::make_shared<SyntheticDevice>();
+  device->untimed = true;
+  const auto executor = ring(2);
+  Job job = add_one(device, {1, 2});
+  Job other = add_one(device, {5, 6});
+  for (Job* const one : {&job, &other}) {
+    one->submission.upload_outputs = uploads_outputs;
+    one->submission.programs = {program_of([](const Memories& m) { m[1][0] = m[0][0]; })};
+    one->output->as<float>()[1] = -99;
+  }
+  device->write_ns = write_ns;
+  const auto recorded = executor->record({job.submission, other.submission});
+  REQUIRE(recorded);
+  const auto fence = is_recorded ? executor->replay(*recorded, Deadline::never()) : executor->submit(job.submission);
+  REQUIRE(fence);
+  const auto measured = executor->wait(*fence, Deadline::never());
+  REQUIRE(measured);
+  const std::uint64_t inputs = is_recorded ? 2 : 1;
+  CHECK(measured->upload_ns >= inputs * write_ns);
+  CHECK(measured->upload_ns < inputs * write_ns + few_looks_at_the_clock);
+  CHECK(measured->wall_ns >= inputs * write_ns);
+  CHECK(measured->wall_ns < inputs * write_ns + few_looks_at_the_clock);
+  CHECK((values_of(*job.output) == std::vector<float>{1, -99}) == uploads_outputs);  // the second value is not written
 }
