@@ -78,6 +78,20 @@ TEST_CASE("cache::program_payload: a program comes back with its driver's files"
   CHECK(plain->driver_setting.empty());
 }
 
+TEST_CASE("cache::program_payload: a file's name has these characters, 255 in a part, 512 in all, and eight parts") {
+  const std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+  for (int code = 0; code < 256; ++code) {
+    const char c = static_cast<char>(code);
+    CAPTURE(code);
+    CHECK(is_driver_file_name(std::string("a") + c) == (plain.find(c) != std::string_view::npos));
+  }
+  const std::string longest(255, 'x');
+  CHECK(is_driver_file_name(longest));
+  CHECK(is_driver_file_name(longest + "/" + longest.substr(1) + "/y"));  // 512
+  CHECK_FALSE(is_driver_file_name(longest + "/" + longest + "/y"));
+  CHECK(is_driver_file_name("a/b/c/d/e/f/g/h"));
+}
+
 TEST_CASE("cache::program_payload: names that lead elsewhere, too many files and cut bytes are refused") {
   const std::string names[] = {"",
                                "/etc/passwd",

@@ -101,6 +101,31 @@ TEST_CASE("cache::key_material: the same key under another driver is the key tha
   CHECK_FALSE(with_driver("no material", driver_fields(then.info())));
 }
 
+TEST_CASE("cache::manifest: a folder's name has words of these characters and two numbers of 16 digits") {
+  const std::string device = "0123456789abcdef", driver = "fedcba9876543210";
+  const auto is_name = [](const std::string& words, const std::string& one, const std::string& other) {
+    return is_device_folder_name(words + "-" + one + "-" + other);
+  };
+  CHECK(is_name("w", device, driver));
+  const std::string_view hex = "0123456789abcdef", of_words = "0123456789abcdefghijklmnopqrstuvwxyz_";
+  for (int code = 0; code < 256; ++code) {
+    const std::string c(1, static_cast<char>(code));
+    CAPTURE(code);
+    CHECK(is_name(c, device, driver) == (of_words.find(c) != std::string_view::npos));
+    for (const std::size_t at : {0, 15}) {
+      std::string one = device, other = driver;
+      one.replace(at, 1, c), other.replace(at, 1, c);
+      CHECK(is_name("w", one, driver) == (hex.find(c) != std::string_view::npos));
+      CHECK(is_name("w", device, other) == (hex.find(c) != std::string_view::npos));
+    }
+  }
+  CHECK(is_name(std::string(40, 'w'), device, driver));
+  CHECK_FALSE(is_name(std::string(41, 'w'), device, driver));
+  CHECK_FALSE(is_name("", device, driver));
+  CHECK_FALSE(is_device_folder_name("w_" + device + "-" + driver));
+  CHECK_FALSE(is_device_folder_name("w-" + device + "_" + driver));
+}
+
 TEST_CASE("cache::manifest: the folder's name is short, plain, and tells device and driver apart") {
   SyntheticDevice device, newer, other;
   newer.facts().driver_identity.front().second = "1.1";

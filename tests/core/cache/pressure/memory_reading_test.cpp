@@ -1,5 +1,6 @@
 // What the system says of memory, told by files as the kernel writes them, and by files that it does not.
 #include "base/os/memory_pressure.hpp"
+#include "base/os/process_limits.hpp"
 #include "core/cache/workplace.hpp"
 
 #include <catch2/catch.hpp>
@@ -20,6 +21,31 @@ struct Files {
   }
   MemoryReading read() const { return read_memory(sources); }
 };
+
+TEST_CASE("cache::memory_reading: the group of a controller, in a list of memberships") {
+  const std::string memberships =
+      "memory\nmemory:\n9:memory\n7:cpu,cpuacct:/one\n4:a,memory,b:/two:x\n3:memory:/three\n0::/four";
+  CHECK(group_path_in(memberships, "cpu") == "/one");
+  CHECK(group_path_in(memberships, "cpuacct") == "/one");
+  CHECK(group_path_in(memberships, "memory") == "/two:x");
+  CHECK(group_path_in(memberships, "") == "/four");
+  CHECK(group_path_in("0::/four\n", "") == "/four");
+  CHECK_FALSE(group_path_in(memberships, "mem"));
+  CHECK_FALSE(group_path_in("memory\nmemory:\n9:memory\n", "memory"));
+  CHECK_FALSE(group_path_in("", ""));
+}
+
+TEST_CASE("cache::memory_reading: a group and those above it, up to the root of what is mounted") {
+  const auto visited = [](const std::string& path) {
+    std::vector<std::string> folders;
+    for_each_group("/mounted", path, [&](const std::filesystem::path& folder) { folders.push_back(folder); });
+    return folders;
+  };
+  CHECK(visited("/a/b") == std::vector<std::string>{"/mounted/a/b", "/mounted/a", "/mounted/"});
+  CHECK(visited("/a/../b") == std::vector<std::string>{"/mounted/b", "/mounted/"});
+  CHECK(visited("/../a").empty());
+  CHECK(visited("../a").empty());
+}
 
 TEST_CASE("cache::memory_reading: nothing is there, or nothing of sense: nothing is said") {
   const Files files;
