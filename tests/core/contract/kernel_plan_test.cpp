@@ -121,3 +121,31 @@ TEST_CASE("kernel plan: what contradicts itself is told by plan, pass and cause"
     for (const std::string& word : test.words) CHECK_THAT(status.message, Catch::Contains(word));
   }
 }
+
+TEST_CASE("kernel plan: views are one for each binding, and those that only read write nothing", "[contract]") {
+  using Views = std::vector<View>;
+  const auto answer = [](const Views& views, Access last = Access::write) {
+    KernelPlan whole = plan();
+    whole.passes[0].source.views = views;
+    whole.passes[0].source.bindings[2] = last;
+    return validate(whole).text();
+  };
+  CHECK(answer({}) == "ok");
+  for (const View reads : {View::texels, View::image, View::uniforms, View::storage, View::pixels}) {
+    for (const View writes : {View::storage, View::pixels}) CHECK(answer({reads, reads, writes}) == "ok");
+  }
+  CHECK(answer({View::storage, View::storage, View::pixels}, Access::read_write) == "ok");
+  CHECK_THAT(answer({View::storage, View::storage}), Catch::Contains("pass 0: has 2 views of 3 declared bindings"));
+  CHECK_THAT(answer(Views(4, View::storage)), Catch::Contains("has 4 views of 3 declared bindings"));
+  for (std::size_t i = 0; i < 3; ++i) {
+    Views views(3, View::storage);
+    views[i] = View::invalid;
+    CHECK_THAT(answer(views), Catch::Contains("binding " + std::to_string(i) + " has no view"));
+  }
+  for (const View reads : {View::texels, View::image, View::uniforms}) {
+    for (const Access writes : {Access::write, Access::read_write}) {
+      CHECK_THAT(answer({View::storage, View::storage, reads}, writes),
+                 Catch::Contains("writes binding 2 through its view as") && Catch::Contains("which only reads"));
+    }
+  }
+}
