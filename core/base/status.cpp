@@ -32,6 +32,8 @@ std::string_view to_string(StatusCode code) noexcept {
       return "cancelled";
     case StatusCode::internal:
       return "internal";
+    case StatusCode::wrong_result:
+      return "wrong_result";
   }
   return "invalid";
 }

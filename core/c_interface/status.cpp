@@ -16,7 +16,8 @@ kiln_status& no_memory_left() noexcept {
   return status;
 }
 
-static_assert(KILN_OK == static_cast<int>(StatusCode::ok) && KILN_INTERNAL == static_cast<int>(StatusCode::internal),
+static_assert(KILN_OK == static_cast<int>(StatusCode::ok) &&
+                  KILN_WRONG_RESULT == static_cast<int>(StatusCode::wrong_result),
               "kiln_code has the values of StatusCode");
 
 }  // namespace
@@ -80,9 +81,9 @@ kiln_status* kiln_status_make(kiln_code code, const char* message) {
   const int number = static_cast<int>(code);
   return guarded([&]() -> kiln::Status {
     if (number == KILN_OK) return {};
-    if (number < KILN_OK || number > KILN_INTERNAL) {
+    if (number < KILN_OK || number > KILN_WRONG_RESULT) {
       return kiln::internal_error("kiln_status_make: code " + std::to_string(number) + ", expected a kiln_code, 0 to " +
-                                  std::to_string(static_cast<int>(KILN_INTERNAL)));
+                                  std::to_string(static_cast<int>(KILN_WRONG_RESULT)));
     }
     return {static_cast<kiln::StatusCode>(number), message == nullptr ? "" : message};
   });
@@ -94,8 +95,8 @@ void kiln_status_free(kiln_status* status) {
 
 const char* kiln_code_name(kiln_code code) {
   const int number = static_cast<int>(code);
-  return number < KILN_OK || number > KILN_INTERNAL ? "invalid"
-                                                    : kiln::to_string(static_cast<kiln::StatusCode>(code)).data();
+  return number < KILN_OK || number > KILN_WRONG_RESULT ? "invalid"
+                                                        : kiln::to_string(static_cast<kiln::StatusCode>(code)).data();
 }
 
 const char* kiln_version(void) { return kiln::version; }

@@ -52,6 +52,7 @@ typedef enum kiln_code {
   KILN_DEVICE_LOST = 8,      /* the device must be opened again */
   KILN_CANCELLED = 9,        /* cancelled by the caller */
   KILN_INTERNAL = 10,        /* a bug in Kiln or in a callback */
+  KILN_WRONG_RESULT = 11,    /* verification: a result differs from its reference by more than the tolerance */
   /* No code. It makes the type an int, so that a wrong number can be refused; so do the others of this name. */
   KILN_CODE_INT = -2147483647 - 1
 } kiln_code;

@@ -40,6 +40,7 @@ struct Job {
   // if no other device is left.
   std::set<std::string> failed;
   std::optional<Status> first_failure;
+  std::string passed_over;    // devices that were to run it, with the reasons: "opengl:0: …; vulkan:0: …"
   bool asked_to_run = false;  // RunRequest::may_run was called: another device does not ask again
 
  private:

@@ -46,7 +46,7 @@ Status PipelineChecker::judge(const Result<reference::Comparison>& compared, con
   report.compared_elements += verdict.elements;
   report.wrong_elements += verdict.wrong;
   if (!report.worst || !verdict.within) report.worst = verdict.worst;
-  return verdict.within ? Status{} : internal_error(report.device.id + ": " + wrong_text(verdict));
+  return verdict.within ? Status{} : wrong_result(report.device.id + ": " + wrong_text(verdict));
 }
 
 Status PipelineChecker::compare(RunReport& report) {

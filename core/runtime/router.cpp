@@ -1,5 +1,6 @@
 #include "runtime/router.hpp"
 
+#include <kiln/operation.hpp>
 #include <kiln/traced_work.hpp>
 
 #include <algorithm>
@@ -15,9 +16,16 @@ bool another_device_may_serve(const Status& status) {
          status.code == StatusCode::unsupported;
 }
 
-// Errors that count against the device; after several in a row it is set aside.
-bool is_device_failure(const Status& status) {
-  return status.code == StatusCode::timeout || status.code == StatusCode::internal;
+// Errors that count against the device; after several in a row it is set aside. What a user's kernel computes is not
+// the device's fault.
+bool is_device_failure(const Status& status, const RunRequest& request) {
+  return status.code == StatusCode::timeout || status.code == StatusCode::internal ||
+         (status.code == StatusCode::wrong_result && operation_of(request.spec).is_layer);
+}
+
+void pass_over(Job& job, const Status& why) {
+  const std::string who = why.message.starts_with(job.device + ":") ? "" : job.device + ": ";
+  job.passed_over += (job.passed_over.empty() ? "" : "; ") + who + why.message;
 }
 
 }  // namespace
@@ -71,11 +79,16 @@ bool Router::ends(Job& job, const Device* device, const RunOutcome& outcome) {
   const Status& status = outcome.status;
   if (status.ok() && !outcome.runs.empty()) devices_.served(job.device);
   if (status.ok() || !outcome.of_device || !another_device_may_serve(status) || stop_requested(job.request.stop)) {
-    if (outcome.of_device && is_device_failure(status)) devices_.failed(job.device, status, device);
+    if (outcome.of_device && is_device_failure(status, job.request)) devices_.failed(job.device, status, device);
     report.status = status;
+    // A text that this device refuses may be right for another one, which failed for a reason of its own.
+    if (status.code == StatusCode::invalid_argument && !job.passed_over.empty()) {
+      report.status.message += "; other devices: " + job.passed_over;
+    }
     std::ranges::move(job.plan_notes, std::back_inserter(report.notes));
     return true;
   }
+  pass_over(job, status);
   std::string for_how_long;
   if (status.code != StatusCode::unsupported) {
     const std::string pause = devices_.set_aside(job.device, status, device);
@@ -154,6 +167,7 @@ Result<std::vector<DeviceInfo>> Router::candidates(Job& job) {
     const bool is_failure = by_request || why.code != StatusCode::unsupported;
     if (is_failure && config_.device.fallback == Fallback::never) return why.within("fallback = \"never\"");
     if (is_failure) notes.push_back(why.message);
+    if (is_failure && job.passed_over.empty()) job.passed_over = why.message;
   }
   std::vector<DeviceInfo> usable;
   for (DeviceInfo& device : devices_.open_all()) {

@@ -245,7 +245,7 @@ Status Runner::compare(const RunRequest& request, RunReport& report) {
     report.worst = verdict->worst;
   }
   if (verdict->within) return {};
-  return internal_error(report.device.id + ": " + wrong_text(*verdict));
+  return wrong_result(report.device.id + ": " + wrong_text(*verdict));
 }
 
 }  // namespace kiln

@@ -77,7 +77,7 @@ TEST_CASE("a device that is wrong at the first run, at the last, or writes nothi
     for (const auto& job : json["jobs"]) {
       const bool wrong = job["name"] == one.wrong;
       CHECK(job["verified"] == !wrong);
-      CHECK(job["status"] == (wrong ? "internal" : "ok"));
+      CHECK(job["status"] == (wrong ? "wrong_result" : "ok"));
       CHECK(std::filesystem::remove(folder / (job["name"].get<std::string>() + ".npy")) == !wrong);
     }
   }

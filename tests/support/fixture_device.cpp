@@ -95,6 +95,7 @@ Result<std::unique_ptr<Program>> FixtureDevice::build(const KernelSource& source
   if (options_.on_build) {
     if (Status status = options_.on_build(); !status.ok()) return status;
   }
+  if (controls.lacks) return unsupported("the program needs what the device lacks");
   if (controls.fail_build) {
     return invalid_argument(options_.info.id + ": fixture compiler: 1:1: error: told to fail\n1 error generated");
   }

@@ -33,6 +33,7 @@ struct FixtureControls {
   FixtureGate build, load, run;  // where build(), load() and each submission wait; all open at first
 
   std::atomic<bool> fail_build{false};   // build(): invalid_argument with a compiler's log
+  std::atomic<bool> lacks{false};        // build(): unsupported
   std::atomic<bool> refuse_load{false};  // load(): corrupt, as a driver that refuses a binary
   std::atomic<bool> refuse_serialize{false};
   std::atomic<bool> fail_buffers{false};  // create_buffer(): unavailable, as when memory is short

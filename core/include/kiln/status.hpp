@@ -32,6 +32,7 @@ enum class StatusCode : std::uint8_t {
   device_lost,       // the device must be opened again
   cancelled,         // cancelled by the caller
   internal,          // a bug in Kiln
+  wrong_result,      // verification: a result differs from its reference by more than the tolerance
 };
 
 // Name of the code in reports: "invalid_argument".
@@ -60,6 +61,7 @@ inline Status io_error(std::string message) { return {StatusCode::io, std::move(
 inline Status timed_out(std::string message) { return {StatusCode::timeout, std::move(message)}; }
 inline Status device_lost(std::string message) { return {StatusCode::device_lost, std::move(message)}; }
 inline Status cancelled(std::string message) { return {StatusCode::cancelled, std::move(message)}; }
+inline Status wrong_result(std::string message) { return {StatusCode::wrong_result, std::move(message)}; }
 inline Status internal_error(std::string message) { return {StatusCode::internal, std::move(message)}; }
 
 // Converts the current exception to a Status. unavailable: out of memory, or no thread could be started. internal: any

@@ -229,7 +229,7 @@ TEST_CASE("pipeline: a wrong result fails the run") {
   request.check = GENERATE(PipelineCheck::final, PipelineCheck::steps);
   fixture.controls("beta").wrong_at = 1;
   const RunReport report = fixture.runtime().run(request);
-  CHECK(report.status.code == StatusCode::internal);
+  CHECK(report.status.code == StatusCode::wrong_result);
   CHECK(report.verified == false);
   CHECK_THAT(report.status.message, Contains("1 of 108 elements is wrong"));
 }

@@ -135,7 +135,7 @@ TEST_CASE("recording: a replay that goes wrong is told, and the next one goes on
   SECTION("a wrong result") {
     alpha.wrong_at = 2;
     const RunReport wrong = runtime.replay(*recorded);
-    CHECK(wrong.status.code == StatusCode::internal);
+    CHECK(wrong.status.code == StatusCode::wrong_result);
     CHECK_THAT(wrong.status.message, Contains("request 'small'") && Contains("wrong; worst in"));
     CHECK(wrong.runs == 0);
     CHECK(runtime.replay(*recorded).verified == true);

@@ -243,6 +243,21 @@ TEST_CASE("runtime: a build that fails is the job's failure, not the device's") 
   CHECK(fixture.runtime().run(request).status.ok());
 }
 
+TEST_CASE("runtime: where no device takes a program, the error has the reason of each") {
+  RuntimeFixture fixture;
+  const bool lost = GENERATE(false, true);
+  fixture.controls("alpha").lacks = !lost;
+  fixture.controls("alpha").lost = lost;
+  fixture.controls("beta").fail_build = true;
+  RunRequest request = small_conv2d();
+  request.device = "alpha";
+  const RunReport report = fixture.runtime().run(request);
+  CHECK(report.status.code == StatusCode::invalid_argument);
+  CHECK_THAT(report.status.message, Contains("beta: fixture compiler: 1:1: error: told to fail"));
+  CHECK_THAT(report.status.message, Contains("; other devices: alpha: ") &&
+                                        Contains(lost ? "lost" : "the program needs what the device lacks"));
+}
+
 TEST_CASE("runtime: requests that do not fit their spec are told both sides") {
   RuntimeFixture fixture;
   RunRequest request = small_conv2d();

@@ -112,7 +112,7 @@ TEST_CASE("scripted devices: a wrong bit is seen, and only in the run that has i
   CHECK(scripted.run(conv_5x5()).verified == true);
   const RunReport wrong = scripted.run(conv_5x5());
   CHECK(wrong.verified == false);
-  CHECK(wrong.status.code == StatusCode::internal);
+  CHECK(wrong.status.code == StatusCode::wrong_result);
   CHECK_THAT(wrong.status.message, Contains("simulated:0") && Contains("1 of 75 elements is wrong"));
   CHECK(wrong.max_rel_error > wrong.error_bound);
   CHECK(scripted.run(conv_5x5()).verified == true);

@@ -33,7 +33,7 @@ struct Setting {
 };
 
 void check_refused(const RunReport& report, std::uint32_t finished) {
-  CHECK(report.status.code == StatusCode::internal);
+  CHECK(report.status.code == StatusCode::wrong_result);
   CHECK_THAT(report.status.message, Contains("alpha") && Contains("wrong; worst in"));
   CHECK(report.device.id == "alpha");
   REQUIRE(report.verified.has_value());
@@ -136,6 +136,14 @@ TEST_CASE("verification: every inout of a user's kernel is compared") {
     request.expected = {{sevens(), {}}, {sevens(), {}}};
     fixture.controls("alpha").wrong_at = 1;
     check_refused(fixture.runtime().run(request), 0);
+  }
+  SECTION("what it computes is not the device's fault: the device serves on") {
+    request.expected = {{sevens(), {}}, {sevens(), {}}};
+    request.device = "alpha";
+    for (std::uint64_t value = 1; value <= 4; ++value) {
+      fixture.controls("alpha").wrong_at = value;
+      check_refused(fixture.runtime().run(request), 0);
+    }
   }
   SECTION("a reference for the first alone is refused before anything runs") {
     request.expected = {{sevens(), {}}};
