@@ -207,6 +207,10 @@ constexpr std::string_view types[] = {"atomic_double",
                                       "reserve_id_t",
                                       "sampler_t"};
 
+// Of images. Beside a replacement they would be an error in front of the one that names the image.
+constexpr std::string_view qualifiers[] = {"read_only",    "__read_only", "write_only",
+                                           "__write_only", "read_write",  "__read_write"};
+
 std::string unavailable_function(std::string_view function, std::string_view name) {
   return "__attribute__((overloadable, unavailable(\"" + std::string(name) + " is not offered\"))) int " +
          std::string(function) + "(...);\n";
@@ -234,6 +238,9 @@ std::string refusals(const std::set<std::string_view>& names) {
     if (!named(name)) continue;
     other += "typedef struct { int none; } " + replacement_of(name) + " __attribute__((unavailable(\"" +
              std::string(name) + " is not offered\")));\n" + replaced_by(name, replacement_of(name));
+  }
+  for (const std::string_view name : qualifiers) {
+    if (named(name)) other += replaced_by(name, "");
   }
   if (declared_functions.empty()) return other;
   return "#pragma OPENCL EXTENSION __cl_clang_variadic_functions : enable\n" + declared_functions +

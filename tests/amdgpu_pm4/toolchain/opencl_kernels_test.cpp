@@ -191,11 +191,11 @@ TEST_CASE("kernels: what is not offered is refused by its name, at its place") {
     CHECK_THAT(compile_kernel(*clang, opencl(text, "k"), "mine.cl", Target::gfx1100, soon()).error().text(),
                Contains("mine.cl:2:") && Contains(std::string(name) + " is not offered"));
   }
-  CHECK_THAT(compile_kernel(*clang, opencl("__kernel void k(read_only image2d_t i) {}", "k"), "mine.cl",
-                            Target::gfx1100, soon())
-                 .error()
-                 .text(),
-             Contains("image2d_t is not offered"));
+  const std::string image = compile_kernel(*clang, opencl("__kernel void k(__read_only image2d_t i) {}", "k"),
+                                           "mine.cl", Target::gfx1100, soon())
+                                .error()
+                                .text();
+  CHECK_THAT(image, Contains("image2d_t is not offered") && !Contains("access qualifier"));
   // A function of the source's own may have such a name.
   CHECK(compile_kernel(*clang,
                        opencl("int printf(float a) { return (int)a; }\n"
