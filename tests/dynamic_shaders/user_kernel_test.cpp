@@ -105,6 +105,24 @@ TEST_CASE("dynamic_shaders: a user's kernel must declare its local size") {
   CHECK_THAT(refusal_of(spec).message, Catch::Contains("local_size_x") && Catch::Contains("workgroup = "));
 }
 
+TEST_CASE("dynamic_shaders: a text that undefines a constant of the job and defines it again is refused") {
+  UserKernelSpec spec = saxpy_spec();
+  const std::string head = "#version 430\nlayout(local_size_x = 1) in;\n", tail = "void main() {}\n";
+  for (const char* const again :
+       {"#undef A\n#define A 7\n", "# undef A // old\r\n  #define A(x) x\n",
+        "#ifdef A\n#undef A\n#endif\n#define A 7\n", "#undef B\n#undef /* it */ A\n#define B 1\n#define A 7\n"}) {
+    INFO(again);
+    spec.text = head + again + tail;
+    CHECK(refusal_of(spec).code == StatusCode::invalid_argument);
+    CHECK_THAT(refusal_of(spec).message, Catch::Contains("constant A: the text has #undef A and defines it again"));
+  }
+  for (const char* const good : {"#ifndef A\n#define A 7\n#endif\n#undef A\n", "// #undef A\n#define AB 7\n",
+                                 "#undef AB\n#define AB 7\n", "#undef B\n#define B A\n"}) {
+    INFO(good);
+    CHECK(accepts(head + good + tail));
+  }
+}
+
 TEST_CASE("dynamic_shaders: a text without a local size gets that of the job, in front of its first declaration") {
   UserKernelSpec spec = saxpy_spec();
   spec.workgroup = {8, 4, 1};

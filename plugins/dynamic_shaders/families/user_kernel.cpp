@@ -67,6 +67,32 @@ Status check_constant(Dialect dialect, const Define& constant) {
   return {};
 }
 
+// Whether the text undefines a macro and then defines it, which no GLSL compiler refuses.
+bool defines_again(std::string_view plain, std::string_view name) {
+  bool undefined = false;
+  for (std::size_t at = 0; at < plain.size();) {
+    const std::size_t end = std::min(plain.find_first_of("\r\n", at), plain.size());
+    std::string_view line = plain.substr(at, end - at);
+    at = end + 1;
+    const auto word = [&line] {
+      line.remove_prefix(std::min(line.find_first_not_of(" \t\v\f"), line.size()));
+      const auto is_part = [](char c) { return is_define_name(std::string("_") + c); };
+      const auto last = std::ranges::find_if_not(line, is_part);
+      const std::string_view found = line.substr(0, static_cast<std::size_t>(last - line.begin()));
+      line.remove_prefix(found.size());
+      return found;
+    };
+    word();
+    if (!line.starts_with("#")) continue;
+    line.remove_prefix(1);
+    const std::string_view directive = word();
+    if ((directive != "undef" && directive != "define") || word() != name) continue;
+    if (directive == "define" && undefined) return true;
+    undefined = undefined || directive == "undef";
+  }
+  return false;
+}
+
 // What a constant is in the text. In GLSL neither "true" nor "1" serves both `#if NAME` and `if (NAME)`.
 std::string text_of(const Define& constant) {
   if (constant.text == "true") return "(1 == 1)";
@@ -162,6 +188,11 @@ Status check_glsl(const UserKernelSpec& spec) {
         "the text");
   }
   if (spec.entry != "main") return invalid_argument("entry '" + spec.entry + "', expected 'main'");
+  for (const Define& constant : spec.constants) {
+    if (!defines_again(plain, constant.name)) continue;
+    return invalid_argument("constant " + constant.name + ": the text has #undef " + constant.name +
+                            " and defines it again, so that the job's value has no effect. Remove one of them");
+  }
   return {};
 }
 
