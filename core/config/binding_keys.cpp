@@ -79,7 +79,8 @@ constexpr BindingForm images{
     BindingKind::image, image_keys,
     "{ input = FILE }, { output = FILE, size = [W, H], format = \"rgba8\" } or { inout = FILE }"};
 constexpr BindingForm samplers{BindingKind::sampler, sampler_keys,
-                               "{ input = FILE, filter = \"linear\", wrap = \"clamp\" }"};
+                               "{ input = FILE, filter = \"linear\", wrap = \"clamp\" }, or without input for a "
+                               "sampler of its own"};
 
 constexpr BindingForm tensors{BindingKind::buffer, tensor_keys,
                               "{ input = FILE }, { output = FILE }, { inout = FILE } or { shape = [N] }", true};
@@ -259,6 +260,14 @@ class BindingReader {
   }
 
   void check() {
+    if (form_.kind == BindingKind::sampler && !has("input")) {  // of a program that declares its textures apart
+      binding_.kind = BindingKind::sampler_state;
+      binding_.access = Access::read;
+      for (const std::string_view key : {"size", "format", "dtype"}) {
+        if (has(key)) problem(at(key), std::string(key), "found where it says nothing: it goes with input");
+      }
+      return;
+    }
     const bool in_place = has("inout") && !has("output");
     const int forms =
         has("input") + (has("inout") || has("output")) + has("values") + has("float") + has("int") + has("local");

@@ -160,7 +160,8 @@ void check_expect(const TomlNode& node, JobConfig& job, JobReport& report) {
 // Images and samplers behind the bindings, whose places in the list count; and sizes that are expressions.
 void finish_bindings(const TomlNode& node, JobConfig& job, JobReport& report) {
   const auto by_place = [](const KernelBindingConfig& binding) {
-    return binding.kind != BindingKind::image && binding.kind != BindingKind::sampler;
+    return binding.kind != BindingKind::image && binding.kind != BindingKind::sampler &&
+           binding.kind != BindingKind::sampler_state;
   };
   std::stable_partition(job.bindings.begin(), job.bindings.end(), by_place);
   if (job.bindings.empty()) {

@@ -130,6 +130,8 @@ std::vector<std::pair<std::string, ConfigValue>> binding_values(const KernelBind
       return values;
     case BindingKind::local:
       return {{"local", static_cast<std::int64_t>(binding.local_bytes)}};
+    case BindingKind::sampler_state:
+      return {{"filter", std::string(to_string(binding.filter))}, {"wrap", std::string(to_string(binding.wrap))}};
     case BindingKind::buffer:
     case BindingKind::image:
     case BindingKind::sampler:

@@ -166,6 +166,8 @@ std::string_view to_string(ResourceKind kind) noexcept {
       return "image";
     case ResourceKind::sampler:
       return "sampler";
+    case ResourceKind::sampler_state:
+      return "separate sampler";
     case ResourceKind::atomic_counter:
       return "atomic counter";
     case ResourceKind::buffer_argument:

@@ -231,7 +231,7 @@ std::vector<Access> accesses_of(const KernelSpec& spec) {
   std::vector<Access> accesses;
   if (const auto* kernel = std::get_if<UserKernelSpec>(&spec)) {
     for (const UserKernelSpec::Binding& binding : kernel->bindings) {
-      if (binding.kind != BindingKind::local) accesses.push_back(binding.access);
+      if (has_tensor(binding.kind)) accesses.push_back(binding.access);
     }
     if (!kernel->uniforms.empty()) accesses.push_back(Access::read);
     return accesses;

@@ -12,6 +12,10 @@ namespace {
 using config::toml_key;
 using Uniform = UserKernelSpec::Uniform;
 
+bool is_texture(BindingKind kind) noexcept {
+  return kind == BindingKind::image || kind == BindingKind::sampler || kind == BindingKind::sampler_state;
+}
+
 // Finds what the job provides for each resource, and what is left over.
 class Matching {
  public:
@@ -19,7 +23,7 @@ class Matching {
       : declared_(declared), kernel_(kernel), taken_(kernel.bindings.size()), set_(kernel.uniforms.size()) {
     std::uint32_t tensor = 0;
     for (const UserKernelSpec::Binding& binding : kernel.bindings) {
-      tensors_.push_back(binding.kind == BindingKind::local ? ResourceSource::none : tensor++);
+      tensors_.push_back(has_tensor(binding.kind) ? tensor++ : ResourceSource::none);
     }
     std::uint64_t offset = 0;
     for (const Uniform& uniform : kernel.uniforms) {
@@ -65,6 +69,8 @@ class Matching {
       case ResourceKind::image:
       case ResourceKind::sampler:
         return source_of_texture(resource);
+      case ResourceKind::sampler_state:
+        return source_of_sampler(resource);
       case ResourceKind::atomic_counter:
         return source_of_counter(resource);
       case ResourceKind::invalid:
@@ -91,25 +97,43 @@ class Matching {
   Result<ResourceSource> source_of_texture(const ProgramResource& resource) {
     const bool image = resource.kind == ResourceKind::image;
     const std::string_view table = image ? "images" : "samplers";
-    const BindingKind kind = image ? BindingKind::image : BindingKind::sampler;
-    const auto& bindings = kernel_.bindings;
-    const auto found = std::ranges::find_if(bindings, [&](const UserKernelSpec::Binding& binding) {
-      return binding.kind == kind && binding.name == resource.name;
-    });
-    if (found == bindings.end()) {
+    const auto found = texture_named(resource.name, image ? BindingKind::image : BindingKind::sampler);
+    if (!found) {
       return invalid_argument("the job provides nothing for it. Add " + std::string(table) + " = { " +
                               toml_key(resource.name) + " = { input = … } }");
     }
-    const auto at = static_cast<std::size_t>(found - bindings.begin());
-    taken_[at] = true;
-    if (Status status = check_access(resource, *found, resource.access == Access::read); !status.ok()) {
-      return status.within(described(*found, at));
+    const UserKernelSpec::Binding& given = kernel_.bindings[*found];
+    taken_[*found] = true;
+    if (Status status = check_access(resource, given, resource.access == Access::read); !status.ok()) {
+      return status.within(described(given, *found));
     }
-    auto texture = match_texture(resource, *found);
-    if (!texture) return texture.error().within(described(*found, at));
-    ResourceSource source{tensors_[at]};
+    auto texture = match_texture(resource, given);
+    if (!texture) return texture.error().within(described(given, *found));
+    ResourceSource source{tensors_[*found]};
     source.texture = *texture;
     return source;
+  }
+
+  Result<ResourceSource> source_of_sampler(const ProgramResource& resource) {
+    const auto found = texture_named(resource.name, BindingKind::sampler_state);
+    if (!found) {
+      return invalid_argument("the job provides nothing for it. Add samplers = { " + toml_key(resource.name) +
+                              " = { filter = \"linear\", wrap = \"clamp\" } }, without input");
+    }
+    taken_[*found] = true;
+    auto state = match_sampler(resource, kernel_.bindings[*found]);
+    if (!state) return state.error().within(described(kernel_.bindings[*found], *found));
+    ResourceSource source;
+    source.texture = *state;
+    return source;
+  }
+
+  std::optional<std::size_t> texture_named(std::string_view name, BindingKind kind) const {
+    const auto found = std::ranges::find_if(kernel_.bindings, [&](const UserKernelSpec::Binding& binding) {
+      return binding.kind == kind && binding.name == name;
+    });
+    if (found == kernel_.bindings.end()) return std::nullopt;
+    return static_cast<std::size_t>(found - kernel_.bindings.begin());
   }
 
   // A binding of the counter's name, or of another counter's in the same buffer.
@@ -278,12 +302,14 @@ class Matching {
       const std::string who = described(given, i) + ": ";
       if (kernel_.dialect == Dialect::opencl_c) {
         problem(who + "the kernel takes " + std::to_string(declared_.resources.size()) + " arguments");
-      } else if (given.kind == BindingKind::image || given.kind == BindingKind::sampler) {
+      } else if (is_texture(given.kind)) {
         if (!is_unused_texture(given)) {
-          const ResourceKind kind = given.kind == BindingKind::image ? ResourceKind::image : ResourceKind::sampler;
+          const ResourceKind kind = given.kind == BindingKind::image     ? ResourceKind::image
+                                    : given.kind == BindingKind::sampler ? ResourceKind::sampler
+                                                                         : ResourceKind::sampler_state;
           problem(who + "the program has no such " + std::string(to_string(kind)) + " (it has " +
                   list_of(declared_.resources, kind) + ")");
-        } else if (given.access != Access::read) {
+        } else if (has_tensor(given.kind) && given.access != Access::read) {
           problem(who + "the program declares it and does not use it, so it cannot be written");
         }
       } else if (!is_unused(given, i)) {

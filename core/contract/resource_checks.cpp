@@ -94,13 +94,15 @@ std::string described(const ProgramResource& resource) {
   if (!resource.type.empty()) text += " " + resource.type;
   text += " " + resource.name;
   if (!resource.number) return text;
-  const bool argument = resource.kind >= ResourceKind::buffer_argument;
+  const bool argument = resource.kind >= ResourceKind::buffer_argument && resource.kind <= ResourceKind::local_argument;
   return text + (argument ? " (argument " : " (binding ") + std::to_string(*resource.number) + ")";
 }
 
 std::string described(const UserKernelSpec::Binding& binding, std::size_t position) {
   if (binding.kind == BindingKind::image) return "images." + binding.name;
-  if (binding.kind == BindingKind::sampler) return "samplers." + binding.name;
+  if (binding.kind == BindingKind::sampler || binding.kind == BindingKind::sampler_state) {
+    return "samplers." + binding.name;
+  }
   std::string text = "bindings[" + std::to_string(position) + "]";
   if (!binding.name.empty()) text += " (name = \"" + binding.name + "\")";
   if (binding.number) text += " (binding = " + std::to_string(*binding.number) + ")";
@@ -112,6 +114,7 @@ std::string_view given_as(const UserKernelSpec::Binding& binding) noexcept {
   if (binding.kind == BindingKind::local) return "local memory";
   if (binding.kind == BindingKind::image) return "an image";
   if (binding.kind == BindingKind::sampler) return "a sampler";
+  if (binding.kind == BindingKind::sampler_state) return "a sampler without a texture";
   if (binding.access == Access::read) return "an input";
   return binding.access == Access::write ? "an output" : "an inout";
 }
@@ -405,6 +408,11 @@ class TextureMatch {
   }
 
   Status set_filter() {
+    if (resource_.texture.alone) {
+      texture_.filter = TextureFilter::nearest;
+      if (given_.filter == TextureFilter::automatic && given_.wrap == TextureWrap::clamp) return {};
+      return invalid_argument("is a texture without a sampler: filter and wrap belong to the samplers that read it");
+    }
     const bool integer = facts_of(texture_.format).kind == TexelKind::integer;
     if (integer && given_.filter == TextureFilter::linear) {
       return invalid_argument("reads integers, which filter = \"linear\" cannot mix (expected \"nearest\")");
@@ -422,6 +430,24 @@ class TextureMatch {
 };
 
 }  // namespace
+
+Result<TextureSource> match_sampler(const ProgramResource& resource, const UserKernelSpec::Binding& given) {
+  TextureSource made;
+  made.filter = given.filter;
+  made.wrap = given.wrap;
+  const bool real = resource.element == ElementType::f32;
+  if (made.filter == TextureFilter::automatic) made.filter = real ? TextureFilter::linear : TextureFilter::nearest;
+  const std::string_view reads =
+      resource.element == ElementType::unknown ? "reads integers and numbers with a fraction" : "reads integers";
+  if (!real && made.filter == TextureFilter::linear) {
+    return invalid_argument(std::string(reads) +
+                            ", of which filter = \"linear\" cannot mix integers (expected \"nearest\")");
+  }
+  if (resource.element == ElementType::unknown && made.wrap == TextureWrap::border) {
+    return invalid_argument(std::string(reads) + ", which have no common border. Use another wrap, or two samplers");
+  }
+  return made;
+}
 
 Result<TextureSource> match_texture(const ProgramResource& resource, const UserKernelSpec::Binding& given) {
   return TextureMatch(resource, given).texture();

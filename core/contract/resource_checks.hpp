@@ -54,4 +54,8 @@ Status check_uniform(const ProgramResource& resource, const UserKernelSpec::Unif
 // unsupported do not name the resource: shape, format or channels do not fit, or elements would be lost.
 Result<TextureSource> match_texture(const ProgramResource& resource, const UserKernelSpec::Binding& given);
 
+// The filter and wrap of a sampler without a texture. resource.element: that of the textures that it reads; unknown:
+// integers and real numbers. invalid_argument: integers cannot be filtered so.
+Result<TextureSource> match_sampler(const ProgramResource& resource, const UserKernelSpec::Binding& given);
+
 }  // namespace kiln

@@ -19,7 +19,7 @@ Status check(const UserKernelSpec& spec, std::size_t i) {
   const UserKernelSpec::Binding& binding = spec.bindings[i];
   const std::string which = "binding " + std::to_string(i);
   const bool glsl = spec.dialect != Dialect::opencl_c;  // or a SPIR-V module
-  if (binding.bytes == 0) return invalid_argument(which + ": is empty");
+  if (binding.bytes == 0 && binding.kind != BindingKind::sampler_state) return invalid_argument(which + ": is empty");
   switch (binding.kind) {
     case BindingKind::buffer:
       if (!is_buffer_access(binding.access)) return invalid_argument(which + ": expected input, output or inout");
@@ -44,6 +44,10 @@ Status check(const UserKernelSpec& spec, std::size_t i) {
         return invalid_argument(which + " (" + binding.name + "): is an image: expected input" +
                                 (binding.kind == BindingKind::image ? ", output or inout" : ""));
       }
+      break;
+    case BindingKind::sampler_state:
+      if (!glsl) return unsupported(which + ": is a sampler, which only a GLSL kernel takes");
+      if (binding.name.empty()) return invalid_argument(which + ": is a sampler without a name");
       break;
     case BindingKind::invalid:
     default:
@@ -94,9 +98,10 @@ Status check(const UserKernelSpec& spec, const UserKernelSpec::Uniform& uniform)
 
 std::string_view word_of(const UserKernelSpec::Binding& binding) {
   if (binding.kind == BindingKind::value) return "value";
-  if (binding.kind == BindingKind::local) return "local";
+  if (!has_tensor(binding.kind)) return "local";
   if (binding.kind == BindingKind::image) return binding.access == Access::read ? "image" : "written_image";
   if (binding.kind == BindingKind::sampler) return "sampler";
+  if (binding.kind == BindingKind::sampler_state) return "sampler_state";
   if (binding.access == Access::read) return "input";
   return binding.access == Access::write ? "output" : "inout";
 }
@@ -127,11 +132,6 @@ Status check(const UserKernelSpec& spec) {
     return invalid_argument(who + ": dialect " + std::string(to_string(spec.dialect)) +
                             ": expected glsl, opencl_c or code_object");
   }
-  if (spec.dialect == Dialect::code_object && !(spec.constants.empty() && spec.parameters.empty())) {
-    return invalid_argument(who +
-                            ": constants and tune change a text, and a SPIR-V module is compiled already. Compile it " +
-                            "with them, or use uniforms");
-  }
   for (std::size_t axis = 0; axis < spec.grid.size(); ++axis) {
     if (spec.grid[axis] == 0) {
       return invalid_argument(who + ": grid[" + std::to_string(axis) + "] = 0: expected at least one workgroup");
@@ -150,7 +150,7 @@ std::vector<Operand> operands_of(const UserKernelSpec& spec) {
   std::vector<Operand> operands;
   for (std::size_t i = 0; i < spec.bindings.size(); ++i) {
     const UserKernelSpec::Binding& binding = spec.bindings[i];
-    if (binding.kind == BindingKind::local) continue;
+    if (!has_tensor(binding.kind)) continue;
     // What an output holds before the kernel runs is part of the request (zeros, where a file says it): kernels that
     // add to it, or leave parts of it, have a defined result. So it goes to the device as an inout does.
     operands.push_back({"binding " + std::to_string(i),
@@ -175,6 +175,9 @@ std::string fields_of(const UserKernelSpec& spec) {
     fields.number(word_of(binding), static_cast<std::int64_t>(binding.bytes));
     if (!binding.name.empty()) fields.word("block", sha256(binding.name).hex());
     if (binding.number) fields.number("binding", *binding.number);
+    if (binding.kind == BindingKind::sampler_state) {
+      fields.word("filter", to_string(binding.filter)), fields.word("wrap", to_string(binding.wrap));
+    }
     if (binding.kind == BindingKind::image || binding.kind == BindingKind::sampler) {
       fields.word("texels", to_string(binding.dtype)), fields.word("shape", sha256(to_string(binding.shape)).hex());
       fields.word("format", facts_of(binding.format).name), fields.word("filter", to_string(binding.filter));

@@ -133,7 +133,7 @@ Status add_binding(const JobConfig& job, std::size_t index, UserKernelSpec& spec
                    std::vector<std::string>* notes, const Memory* memory) {
   const KernelBindingConfig& binding = job.bindings[index];
   UserKernelSpec::Binding& added = spec.bindings.emplace_back(declared(binding));
-  if (binding.kind == BindingKind::local) return {};
+  if (!has_tensor(binding.kind)) return {};
   std::shared_ptr<HostTensor> tensor;
   if (has_values(binding) || !binding.input.empty()) {
     auto read = load_binding(job, binding, notes, memory);
@@ -330,7 +330,7 @@ Result<std::vector<AtomicFile>> prepare_outputs(const JobConfig& job, const RunR
   } else {
     std::size_t tensor = 0;
     for (const KernelBindingConfig& binding : job.bindings) {
-      if (binding.kind == BindingKind::local) continue;
+      if (!has_tensor(binding.kind)) continue;
       const HostTensor& result = *request.tensors[tensor++].host;
       if (!binding.output.empty() && status.ok()) status = prepare(job.base / binding.output, result);
     }

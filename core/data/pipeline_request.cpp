@@ -167,7 +167,8 @@ class PipelineMaker {
   Status add_constant(const JobConfig& job, const std::string& source, const Shape& shape, const std::string& key,
                       PipelineStep& step) {
     if (is_tensor(source)) {
-      return invalid_argument(key + ": found tensor '" + source + "', expected a file, \"random:SEED\", \"he:SEED\" or a PNG");
+      return invalid_argument(key + ": found tensor '" + source +
+                              "', expected a file, \"random:SEED\", \"he:SEED\" or a PNG");
     }
     const TensorRequest request{
         .dtype = DType::f32, .shape = shape, .role = key, .alpha = whole_.alpha, .memory = memory_};
@@ -187,7 +188,7 @@ class PipelineMaker {
     if (!kernel) return std::move(kernel).error();
     for (const KernelBindingConfig& binding : job.bindings) {
       UserKernelSpec::Binding& added = kernel->bindings.emplace_back(declared(binding));
-      if (binding.kind == BindingKind::local) continue;
+      if (!has_tensor(binding.kind)) continue;
       Status status = add_binding(job, binding, added, step);
       if (!status.ok()) return status.within(binding.label);
     }
@@ -242,7 +243,7 @@ class PipelineMaker {
       if (!form) {
         const Status none = no_tensor("input", binding.input);
         return is_file(binding.input) ? Status{none.code, none.message + " (" + form.error().message + ")"}
-                                            : form.error();
+                                      : form.error();
       }
       set_form(added, form->dtype, form->shape);
       auto empty = HostTensor::create(form->dtype, form->shape);

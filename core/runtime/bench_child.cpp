@@ -52,7 +52,7 @@ class OutputGroups {
     file_ = file;
     std::size_t tensor = 0, result = 0;
     for (const UserKernelSpec::Binding& binding : kernel.bindings) {
-      if (binding.kind == BindingKind::local) continue;
+      if (!has_tensor(binding.kind)) continue;
       const std::size_t index = tensor++;
       if (binding.access == Access::read) continue;
       ExpectedOutput expected = result < request.expected.size() ? request.expected[result] : ExpectedOutput{};

@@ -12,7 +12,7 @@ namespace {
 // A program that reports no interface binds by position alone.
 Status check_positions(const UserKernelSpec& kernel) {
   const auto by_position = [](const UserKernelSpec::Binding& binding) {
-    return binding.kind != BindingKind::local && binding.name.empty() && !binding.number;
+    return has_tensor(binding.kind) && binding.name.empty() && !binding.number;
   };
   if (kernel.uniforms.empty() && std::ranges::all_of(kernel.bindings, by_position)) return {};
   return unsupported(

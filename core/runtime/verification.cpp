@@ -44,7 +44,7 @@ Result<std::optional<Verdict>> verify_user_kernel(const RunRequest& request, con
   std::size_t tensor = 0;
   std::size_t result = 0;
   for (const UserKernelSpec::Binding& binding : spec.bindings) {
-    if (binding.kind == BindingKind::local) continue;
+    if (!has_tensor(binding.kind)) continue;
     const HostTensor& actual = *request.tensors[tensor++].host;
     if (binding.access == Access::read || result == request.expected.size()) continue;
     const ExpectedOutput& expected = request.expected[result++];

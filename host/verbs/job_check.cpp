@@ -163,7 +163,7 @@ class JobChecker {
               not_found("include: folder " + folder.string() + ": there is none"));
     }
     for (std::size_t i = 0; i < job_->bindings.size(); ++i) {
-      if (job_->bindings[i].kind != BindingKind::local) check_binding(job_->bindings[i]);
+      if (has_tensor(job_->bindings[i].kind)) check_binding(job_->bindings[i]);
     }
     const auto compared = [](const KernelBindingConfig& binding) { return !binding.expect.empty(); };
     if (job_->verify && std::ranges::none_of(job_->bindings, compared)) {

@@ -6,118 +6,9 @@
 
 #include <kiln/program_interface.hpp>
 
-#include "vulkan/vulkan_under_test.hpp"
+#include "vulkan/kernel_under_test.hpp"
 
 namespace kiln::vulkan {
-namespace {
-
-using support::bytes_of_values;
-using support::lanes;
-using support::ramp;
-using support::values_of_bytes;
-using support::Vulkan;
-using Uniform = UserKernelSpec::Uniform;
-
-// A kernel of one workgroup that writes `y`, one float for each lane, from `expression`.
-class Kernel {
- public:
-  // declarations: behind #version and the local size, or with both.
-  Kernel(std::string declarations, std::string expression) {
-    spec_.dialect = Dialect::glsl;
-    spec_.path = "mine.comp";
-    if (!declarations.starts_with("#version")) {
-      declarations.insert(0, "#version 450\nlayout(local_size_x = 64) in;\n");
-    }
-    spec_.text = std::move(declarations) +
-                 "layout(std430, binding = 9) writeonly buffer Out { float y[]; };\n"
-                 "void main() { uint i = gl_LocalInvocationID.x; y[i] = float(" +
-                 std::move(expression) + "); }\n";
-    UserKernelSpec::Binding out;
-    out.access = Access::write;
-    out.bytes = lanes * sizeof(float);
-    out.name = "Out";
-    spec_.bindings = {out};
-    tensors_.emplace_back(out.bytes);
-  }
-
-  template <class T>
-  Kernel& input(const std::vector<T>& values, std::string name, std::optional<std::uint32_t> number = {}) {
-    UserKernelSpec::Binding binding;
-    binding.access = Access::read;
-    binding.bytes = values.size() * sizeof(T);
-    binding.name = std::move(name);
-    binding.number = number;
-    spec_.bindings.push_back(binding);
-    tensors_.push_back(bytes_of_values(values));
-    return *this;
-  }
-
-  template <class T>
-  Kernel& uniform(std::string name, Uniform::Type type, std::vector<std::uint32_t> shape,
-                  const std::vector<T>& values) {
-    static_assert(sizeof(T) == 8);
-    spec_.uniforms.push_back({std::move(name), type, std::move(shape)});
-    for (const std::byte byte : bytes_of_values(values)) uniforms_.push_back(byte);
-    return *this;
-  }
-  Kernel& number(std::string name, double value) {
-    return uniform(std::move(name), Uniform::Type::number, {}, std::vector<double>{value});
-  }
-  Kernel& integer(std::string name, std::int64_t value) {
-    return uniform(std::move(name), Uniform::Type::integer, {}, std::vector<std::int64_t>{value});
-  }
-
-  // shape: as a job has it, [H, W, channels].
-  template <class T>
-  Kernel& texture(BindingKind kind, Access access, std::string name, const std::vector<T>& values, DType dtype,
-                  Shape shape, TextureFilter filter = TextureFilter::automatic) {
-    UserKernelSpec::Binding binding;
-    binding.kind = kind;
-    binding.access = access;
-    binding.bytes = values.size() * sizeof(T);
-    binding.dtype = dtype;
-    binding.shape = std::move(shape);
-    binding.name = std::move(name);
-    binding.filter = filter;
-    spec_.bindings.push_back(binding);
-    tensors_.push_back(bytes_of_values(values));
-    return *this;
-  }
-  const std::vector<std::byte>& tensor(std::size_t i) const { return tensors_[i]; }
-
-  Status run() {
-    if (!spec_.uniforms.empty()) tensors_.push_back(uniforms_);
-    return support::run_kernel(spec_, tensors_);
-  }
-  std::vector<float> result() const { return values_of_bytes<float>(tensors_[0]); }
-
- private:
-  UserKernelSpec spec_;
-  std::vector<std::vector<std::byte>> tensors_;
-  std::vector<std::byte> uniforms_;
-};
-
-void check(Kernel kernel, const std::vector<float>& first) {
-  const Status status = kernel.run();
-  INFO(status.text());
-  REQUIRE(status.ok());
-  const std::vector<float> all = kernel.result();
-  for (std::size_t i = 0; i < first.size(); ++i) {
-    INFO("lane " << i);
-    CHECK(all[i] == first[i]);
-  }
-}
-
-void refuse(Kernel kernel, const std::string& words) {
-  const Status status = kernel.run();
-  INFO(status.text());
-  REQUIRE_FALSE(status.ok());
-  CHECK((status.code == StatusCode::invalid_argument || status.code == StatusCode::unsupported));
-  CHECK_THAT(status.message, Catch::Contains(words));
-}
-
-}  // namespace
-
 TEST_CASE("vulkan: plain uniforms of OpenGL's GLSL have the job's values", "[vulkan][interface]") {
   if (!Vulkan::instance().usable()) return;
   check(Kernel("uniform float gain;\n", "gain * i").number("gain", 2.5), {0, 2.5F, 5});
@@ -382,8 +273,6 @@ TEST_CASE("vulkan: a resource that the job does not provide is named", "[vulkan]
   refuse(Kernel("layout(std430, binding = 4) buffer A { float a[]; };\n", "a[0]"), "storage block A (binding 4)");
   refuse(Kernel("uniform bool on;\n", "on ? 1 : 0").number("on", 1.0), "expected true or false");
   refuse(Kernel("uniform uint n;\n", "n").integer("n", -1), "out of range");
-  refuse(Kernel("uniform texture2D t; uniform sampler s;\n", "texelFetch(sampler2D(t, s), ivec2(0), 0).x"),
-         "combined sampler");
   refuse(Kernel("uniform sampler2DShadow s;\n", "texture(s, vec3(0.5))"), "sampler2DShadow s");
   refuse(Kernel("struct M { sampler2D t; float k; };\nuniform M m;\n", "texelFetch(m.t, ivec2(0), 0).x * m.k"),
          "uniform m.t: an image or a sampler in a struct");

@@ -76,7 +76,33 @@ TEST_CASE("vulkan: a SPIR-V module has the entry point of the job", "[vulkan][sp
   const Status status = run_module(module_of(adding), tensors, "other");
   INFO(status.text());
   CHECK(status.code == StatusCode::invalid_argument);
-  CHECK_THAT(status.message, Catch::Contains("entry 'other': the module's entry point is 'main'"));
+  CHECK_THAT(status.message, Catch::Contains("no entry point 'other' (it has main)"));
+}
+
+TEST_CASE("vulkan: a SPIR-V module may have several entry points, of which the job names one", "[vulkan][spirv]") {
+  if (!Vulkan::instance().usable()) return;
+  const std::string one = module_of(adding);
+  std::string two = one.substr(0, 20);
+  for (std::size_t at = 20; at < one.size();) {
+    std::uint32_t word = 0;
+    std::memcpy(&word, one.data() + at, sizeof word);
+    std::string instruction = one.substr(at, std::size_t{word >> 16} * 4);
+    at += instruction.size();
+    two += instruction;
+    if ((word & 0xffffU) != 15) continue;  // OpEntryPoint
+    instruction.replace(instruction.find("main"), 4, "also");
+    two += instruction;
+  }
+  const auto run = [&](const std::string& entry) {
+    std::vector<std::vector<std::byte>> tensors{bytes_of_values(ramp()), bytes_of_values(std::vector<float>(lanes)),
+                                                bytes_of_values(std::vector<double>{0.5})};
+    Status status = run_module(two, tensors, entry);
+    if (status.ok()) CHECK(values_of_bytes<float>(tensors[1])[3] == 3.5F);
+    return status;
+  };
+  CHECK(run("main").ok());
+  CHECK(run("also").ok());
+  CHECK_THAT(run("none").message, Catch::Contains("no entry point 'none' (it has main, also)"));
 }
 
 TEST_CASE("vulkan: a SPIR-V module may have the layouts that GLSL may have", "[vulkan][spirv]") {

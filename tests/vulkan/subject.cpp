@@ -62,6 +62,7 @@ Status run_kernel(const UserKernelSpec& kernel, std::vector<std::vector<std::byt
   source.text = kernel.text;
   source.entry = kernel.entry;
   source.constants = kernel.constants;
+  source.workgroup = kernel.workgroup;
   source.bindings.resize(tensors.size(), Access::read_write);
   source.files = {kernel.path};
   auto program = device.build(source);

@@ -126,8 +126,9 @@ bool is_define_name(std::string_view name) noexcept;  // letters, digits and "_"
 bool is_define_text(std::string_view text) noexcept;  // one line that does not continue on the next
 
 // Type of a user kernel's binding. buffer: device memory. value: an argument by value (OpenCL C). local: local memory
-// of each workgroup, a pointer argument (OpenCL C). image, sampler: a GLSL image or sampler, found by name.
-enum class BindingKind : std::uint8_t { invalid = 0, buffer, value, local, image, sampler };
+// of each workgroup, a pointer argument (OpenCL C). image, sampler: a GLSL image, sampler or texture, found by name.
+// sampler_state: the filter and wrap of a sampler that is declared apart from its textures (Vulkan), found by name.
+enum class BindingKind : std::uint8_t { invalid = 0, buffer, value, local, image, sampler, sampler_state };
 
 // Texel formats of images, as GLSL's layout qualifiers name them. declared: the one in the program's text, or the
 // natural one for the tensor.
@@ -192,8 +193,8 @@ enum class TextureWrap : std::uint8_t { clamp = 0, repeat, mirror, border };
 std::string_view to_string(TextureFilter filter) noexcept;
 std::string_view to_string(TextureWrap wrap) noexcept;
 
-// A kernel of the user. Its tensors are the bindings that are not `local`, in order, then one tensor with the values of
-// all uniforms, if any.
+// A kernel of the user. Its tensors are those of the bindings that have one (has_tensor()), in order, then one tensor
+// with the values of all uniforms, if any.
 struct UserKernelSpec {
   struct Binding {
     Access access = Access::invalid;  // buffer: any; value: read; local: read_write
@@ -244,6 +245,9 @@ struct UserKernelSpec {
 };
 
 std::uint64_t values_in(const UserKernelSpec::Uniform& uniform) noexcept;  // product of its shape; 1 for a scalar
+inline bool has_tensor(BindingKind kind) noexcept {  // not local memory, nor a sampler without a texture
+  return kind != BindingKind::local && kind != BindingKind::sampler_state;
+}
 
 using LayerSpec = std::variant<Conv2dSpec, GemmSpec, Pool2dSpec, AddSpec, SoftmaxSpec, ActivationSpec>;
 
@@ -289,7 +293,7 @@ struct TensorDecl {
 
 // Returns the tensors of a spec in the order of a request:
 // conv2d: input, weights, [bias], output; gemm: a, b, [bias], c; pool2d, softmax, activation: input, output; add: a, b,
-// output; chain: its inputs, constants and outputs; kernel: bindings that are not local, [uniforms].
+// output; chain: its inputs, constants and outputs; kernel: bindings that have a tensor, [uniforms].
 std::vector<TensorDecl> tensors_of(const KernelSpec& spec);
 
 // The code of one pass. Deterministic: equal spec, device and variant give equal bytes. All members except `files` and

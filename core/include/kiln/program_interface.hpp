@@ -21,7 +21,9 @@
 
 namespace [[gnu::visibility("default")]] kiln {
 
-// GLSL: storage_block to atomic_counter. OpenCL C: buffer_argument to local_argument, in the order of the arguments.
+// GLSL: storage_block to atomic_counter and sampler_state. OpenCL C: buffer_argument to local_argument, in the order of
+// the arguments.
+// sampler: a sampler with its texture, or a texture alone. sampler_state: a sampler without one (Vulkan).
 enum class ResourceKind : std::uint8_t {
   invalid = 0,
   storage_block,
@@ -33,6 +35,7 @@ enum class ResourceKind : std::uint8_t {
   buffer_argument,
   value_argument,
   local_argument,
+  sampler_state,
 };
 
 std::string_view to_string(ResourceKind kind) noexcept;  // "storage block"
@@ -40,10 +43,11 @@ std::string_view to_string(ResourceKind kind) noexcept;  // "storage block"
 // Element type of a resource. unknown: mixed types, a struct, or not reported by the compiler.
 enum class ElementType : std::uint8_t { unknown = 0, boolean, i8, u8, i16, u16, i32, u32, i64, u64, f16, f32, f64 };
 
-// What an image or sampler reads. cube: six layers for each cube. buffer: the tensor itself, without a copy.
+// What an image or sampler reads. cube: six layers for each cube. buffer: the tensor itself, without a copy. alone: a
+// texture whose filter and wrap are those of a sampler_state.
 struct TextureShape {
   std::uint32_t dimensions = 0;  // 1 to 3
-  bool layered = false, cube = false, buffer = false;
+  bool layered = false, cube = false, buffer = false, alone = false;
   ImageFormat format = ImageFormat::declared;  // of the layout qualifier
 };
 
@@ -85,7 +89,8 @@ struct ProgramInterface {
 };
 
 // Source of one resource: a binding of the launch, from `offset`. Local memory: `binding` is `none` and `offset` is the
-// size. `none` also for an unset uniform with a default and for an unused block.
+// size. `none` also for an unset uniform with a default, an unused block, and a sampler_state, which has a filter and a
+// wrap only.
 struct TextureSource {
   std::array<std::uint32_t, 3> size{0, 0, 0};  // width, height, depth or layers; 0: no such dimension
   std::uint32_t channels = 0;                  // of the tensor

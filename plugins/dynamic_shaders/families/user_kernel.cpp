@@ -242,7 +242,7 @@ Status check(const UserKernelSpec& spec, const DeviceInfo& device, const KernelP
   std::vector<TensorDecl> buffers;  // values, images and uniforms take no binding of a buffer
   std::size_t tensor = 0;
   for (const UserKernelSpec::Binding& binding : spec.bindings) {
-    if (binding.kind == BindingKind::local) continue;
+    if (!has_tensor(binding.kind)) continue;
     const TensorDecl& declared = plan.tensors[tensor++];
     if (binding.kind != BindingKind::image && binding.kind != BindingKind::sampler) buffers.push_back(declared);
   }
@@ -278,7 +278,7 @@ Result<KernelPlan> user_kernel(const UserKernelSpec& kernel, std::string_view va
     pass.source.bindings.push_back(access);
   };
   for (const UserKernelSpec::Binding& binding : spec.bindings) {
-    if (binding.kind == BindingKind::local) continue;
+    if (!has_tensor(binding.kind)) continue;
     const bool texels = binding.kind == BindingKind::image || binding.kind == BindingKind::sampler;
     pass.source.views.push_back(texels ? View::pixels : View::storage);
     bind(binding.access);

@@ -1,5 +1,7 @@
 #include "codec/glsl_compiler.hpp"
 
+#include "codec/specialization.hpp"
+
 #include <glslang/Public/ResourceLimits.h>
 #include <glslang/Public/ShaderLang.h>
 #include <glslang/SPIRV/GlslangToSpv.h>
@@ -7,6 +9,7 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -49,9 +52,9 @@ std::string with_file_names(std::string_view log, const std::vector<std::string>
   return named;
 }
 
-Result<std::string> preamble_of(const KernelSource& source) {
+Result<std::string> preamble_of(std::span<const Define> constants) {
   std::string preamble;
-  for (const Define& define : source.constants) {
+  for (const Define& define : constants) {
     if (!is_define_name(define.name)) return invalid_argument("constant '" + define.name + "': not an identifier");
     if (!is_define_text(define.text)) {
       return invalid_argument("constant '" + define.name + "': its text has a line break or a backslash");
@@ -78,6 +81,40 @@ void set_input(glslang::TShader& shader, const char* const& text, const int& len
   shader.setEnvInput(glslang::EShSourceGlsl, EShLangCompute, glslang::EShClientVulkan, 100);
 }
 
+// The text after preprocessing; empty: it cannot be.
+std::string preprocessed(std::string_view text, const std::string& preamble) {
+  glslang::TShader shader(EShLangCompute);
+  const char* const begin = text.data();
+  const int length = static_cast<int>(text.size());
+  set_input(shader, begin, length, preamble);
+  const TBuiltInResource resources = limits();
+  std::string plain;
+  glslang::TShader::ForbidIncluder no_files;
+  if (!shader.preprocess(&resources, default_version, ECoreProfile, false, true, rules, &plain, no_files)) return {};
+  return plain;
+}
+
+// The constants of a job that the text declares with constant_id: they are values, no macros. Removes them from
+// `macros`.
+Result<std::vector<Define>> take_specializations(std::string_view text, std::vector<Define>& macros) {
+  const auto split = std::stable_partition(macros.begin(), macros.end(), [text](const Define& constant) {
+    return !declares_specialization(text, constant.name);
+  });
+  std::vector<Define> candidates(split, macros.end());
+  macros.erase(split, macros.end());
+  if (candidates.empty()) return candidates;
+  const auto preamble = preamble_of(macros);
+  if (!preamble) return preamble.error();
+  // Not those in a comment, or where the text leaves the declaration out.
+  const std::string plain = preprocessed(text, *preamble);
+  std::erase_if(candidates, [&](const Define& constant) {
+    if (declares_specialization(plain, constant.name)) return false;
+    macros.push_back(constant);
+    return true;
+  });
+  return candidates;
+}
+
 // glslang takes gl_WorkGroupSize for 1x1x1 up to the declaration of the local size; GLSL has such a use as an error.
 bool uses_size_before_declaration(std::string_view text, const std::string& preamble) {
   constexpr std::string_view use = "gl_WorkGroupSize", declaration = "local_size_";
@@ -86,14 +123,7 @@ bool uses_size_before_declaration(std::string_view text, const std::string& prea
   };
   // Comments and macros may have them in another order than the program.
   if (!is_before(preamble.find(use) == std::string::npos ? text.find(use) : 0, text.rfind(declaration))) return false;
-  glslang::TShader shader(EShLangCompute);
-  const char* const begin = text.data();
-  const int length = static_cast<int>(text.size());
-  set_input(shader, begin, length, preamble);
-  const TBuiltInResource resources = limits();
-  std::string plain;
-  glslang::TShader::ForbidIncluder no_files;
-  if (!shader.preprocess(&resources, default_version, ECoreProfile, false, true, rules, &plain, no_files)) return false;
+  const std::string plain = preprocessed(text, preamble);
   return is_before(plain.find(use), plain.rfind(declaration));
 }
 
@@ -105,8 +135,6 @@ Result<std::vector<std::uint32_t>> compile_glsl(const KernelSource& source) {
   }
   if (source.entry != "main") return invalid_argument("entry '" + source.entry + "': GLSL starts at 'main'");
   if (!initialized()) return internal_error("glslang cannot be initialized");
-  auto preamble = preamble_of(source);
-  if (!preamble) return preamble.error();
   std::string_view text = source.text;
   if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
     return invalid_argument("line " + std::to_string(1 + std::ranges::count(text.substr(0, nul), '\n')) +
@@ -116,6 +144,11 @@ Result<std::vector<std::uint32_t>> compile_glsl(const KernelSource& source) {
   if (text.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
     return invalid_argument("a text of " + std::to_string(text.size()) + " bytes, the compiler takes 2147483647");
   }
+  std::vector<Define> macros = source.constants;
+  const auto values = take_specializations(text, macros);
+  if (!values) return values.error();
+  auto preamble = preamble_of(macros);
+  if (!preamble) return preamble.error();
 
   glslang::TShader shader(EShLangCompute);
   const char* const begin = text.data();
@@ -152,7 +185,10 @@ Result<std::vector<std::uint32_t>> compile_glsl(const KernelSource& source) {
   if (const std::string messages = logger.getAllMessages(); messages.find("error") != std::string::npos) {
     return invalid_argument("SPIR-V generator: " + messages);
   }
-  return std::vector<std::uint32_t>(words.begin(), words.end());
+  // A constant that no statement uses is not in the module.
+  auto made = specialized({words.begin(), words.end()}, *values, source.workgroup, UnknownConstants::ignored);
+  if (!made) return made.error().within(file.empty() ? "GLSL" : source.files[0]);
+  return made;
 }
 
 }  // namespace kiln::vulkan

@@ -2,6 +2,7 @@
 
 #include "codec/bool_names.hpp"
 #include "codec/glsl_compiler.hpp"
+#include "codec/sampled_pairs.hpp"
 #include "codec/spirv_types.hpp"
 
 #include <algorithm>
@@ -44,6 +45,7 @@ class Reflector {
       if (Status status = add(variable); !status.ok()) return status;
     }
     separate_numbers();
+    join_samplers();
     return std::move(out_);
   }
 
@@ -296,7 +298,8 @@ class Reflector {
       }
       return {};
     }
-    if (op(declared) == spv::OpTypeSampledImage || op(declared) == spv::OpTypeImage) {
+    if (op(declared) == spv::OpTypeSampledImage || op(declared) == spv::OpTypeImage ||
+        op(declared) == spv::OpTypeSampler) {
       return unsupported("uniform " + name +
                          ": an image or a sampler in a struct, which Vulkan does not have. Declare it outside the "
                          "struct, or use an opengl device");
@@ -344,6 +347,61 @@ class Reflector {
     return {};
   }
 
+  void add_sampler(const SpirvVariable& variable) {
+    const std::uint32_t at = slot(variable, VK_DESCRIPTOR_TYPE_SAMPLER);
+    for (std::uint32_t i = 0; i < variable.count; ++i) {
+      placed_[variable.id].push_back(out_.resources.size());
+      ProgramResource& one = out_.resources.emplace_back();
+      one.kind = ResourceKind::sampler_state;
+      one.access = Access::read;
+      one.element = ElementType::f32;
+      one.name = variable.is_array ? indexed(name_of(variable), i) : name_of(variable);
+      one.number = variable.binding + i;
+      one.handle = static_cast<std::int64_t>(std::uint64_t{at} << 32 | i);
+    }
+  }
+
+  // The textures or separate samplers of a variable; 0: of all.
+  std::vector<std::size_t> places_of(std::uint32_t variable, ResourceKind kind, bool alone) const {
+    std::vector<std::size_t> found;
+    for (const auto& [id, places] : placed_) {
+      for (const std::size_t i : places) {
+        const ProgramResource& resource = out_.resources[i];
+        const bool fits = resource.kind == kind && resource.texture.alone == alone;
+        if (fits && (id == variable || variable == 0)) found.push_back(i);
+      }
+    }
+    return found;
+  }
+
+  // A separate sampler gets the element type of the textures that it reads, and they get its index.
+  void join_samplers() {
+    std::set<std::size_t> joined;
+    for (const SampledPair& pair : sampled_pairs(module_)) {
+      const std::vector<std::size_t> textures = places_of(pair.texture, ResourceKind::sampler, pair.apart);
+      const auto samplers =
+          pair.apart ? places_of(pair.sampler, ResourceKind::sampler_state, false) : std::vector<std::size_t>();
+      if (pair.compares) {
+        for (const std::size_t i : pair.apart ? samplers : textures) {
+          out_.resources[i].unusable = "the program compares depths with it, which a job cannot provide";
+        }
+      }
+      for (const std::size_t sampler : samplers) {
+        for (const std::size_t texture : textures) {
+          const ElementType element = out_.resources[texture].element;
+          ElementType& known = out_.resources[sampler].element;
+          const bool both_integer = element != ElementType::f32 && known != ElementType::f32;
+          if (joined.insert(sampler).second) {
+            known = element;
+          } else if (element != known && !both_integer) {
+            known = ElementType::unknown;
+          }
+          out_.textures[static_cast<std::size_t>(out_.resources[texture].handle)].samplers.insert(sampler);
+        }
+      }
+    }
+  }
+
   Status add_texture(const SpirvVariable& variable) {
     const Instruction outer = definition(variable.type);
     const bool combined = op(outer) == spv::OpTypeSampledImage;
@@ -356,28 +414,30 @@ class Reflector {
       out_.unused.push_back(std::move(resource));
       return {};
     }
+    if (op(outer) == spv::OpTypeSampler) {
+      add_sampler(variable);
+      return {};
+    }
     const bool storage = operand(image, 7) == 2;
     const std::uint32_t dim = operand(image, 3);
     const bool arrayed = operand(image, 5) != 0, multisampled = operand(image, 6) != 0;
     const bool depth = combined && operand(image, 4) == 1;
     resource.kind = storage ? ResourceKind::image : ResourceKind::sampler;
     resource.access = storage ? access_of(variable) : Access::read;
-    if (op(image) != spv::OpTypeImage || !(combined || storage)) {
-      resource.type = op(outer) == spv::OpTypeSampler ? "sampler" : "texture";
-      resource.unusable =
-          "a job cannot provide textures and samplers apart. Declare a combined sampler, such as sampler2D";
-    }
+    resource.texture.alone = !combined && !storage;
     const auto element = types_.numeric(operand(image, 2));
     resource.element = element ? element->element : ElementType::unknown;
     const std::string prefix = resource.element == ElementType::i32   ? "i"
                                : resource.element == ElementType::u32 ? "u"
                                                                       : "";
     constexpr std::string_view dims[] = {"1D", "2D", "3D", "Cube", "2DRect", "Buffer", "SubpassData"};
-    if (resource.type.empty()) {
-      resource.type = prefix + (storage ? "image" : "sampler") + std::string(dims[std::min<std::uint32_t>(dim, 6)]) +
-                      (multisampled ? "MS" : "") + (arrayed ? "Array" : "") + (depth ? "Shadow" : "");
-    }
-    if (resource.unusable.empty() && (multisampled || depth || dim == spv::DimRect || dim > spv::DimBuffer)) {
+    resource.type = prefix +
+                    (storage    ? "image"
+                     : combined ? "sampler"
+                                : "texture") +
+                    std::string(dims[std::min<std::uint32_t>(dim, 6)]) + (multisampled ? "MS" : "") +
+                    (arrayed ? "Array" : "") + (depth ? "Shadow" : "");
+    if (op(image) != spv::OpTypeImage || multisampled || depth || dim == spv::DimRect || dim > spv::DimBuffer) {
       resource.unusable = "a job cannot provide this type";
     }
     TextureShape& shape = resource.texture;
@@ -390,20 +450,22 @@ class Reflector {
 
     const bool texels = dim == spv::DimBuffer;
     const std::uint32_t at =
-        slot(variable,
-             storage ? (texels ? VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER : VK_DESCRIPTOR_TYPE_STORAGE_IMAGE)
-                     : (texels ? VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER : VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER));
+        slot(variable, storage  ? (texels ? VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER : VK_DESCRIPTOR_TYPE_STORAGE_IMAGE)
+                       : texels ? VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER
+                       : combined ? VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER
+                                  : VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE);
     const VkImageViewType view = dim == spv::Dim1D   ? (arrayed ? VK_IMAGE_VIEW_TYPE_1D_ARRAY : VK_IMAGE_VIEW_TYPE_1D)
                                  : dim == spv::Dim3D ? VK_IMAGE_VIEW_TYPE_3D
                                  : dim == spv::DimCube
                                      ? (arrayed ? VK_IMAGE_VIEW_TYPE_CUBE_ARRAY : VK_IMAGE_VIEW_TYPE_CUBE)
                                      : (arrayed ? VK_IMAGE_VIEW_TYPE_2D_ARRAY : VK_IMAGE_VIEW_TYPE_2D);
     for (std::uint32_t i = 0; i < variable.count; ++i) {
+      placed_[variable.id].push_back(out_.resources.size());
       ProgramResource& one = out_.resources.emplace_back(resource);
       one.name = variable.is_array ? indexed(name, i) : name;
       one.number = variable.binding + i;
       one.handle = static_cast<std::int64_t>(out_.textures.size());
-      out_.textures.push_back({at, i, view});
+      out_.textures.push_back({at, i, view, {}});
     }
     return {};
   }
@@ -411,8 +473,9 @@ class Reflector {
   const SpirvModule& module_;
   const SpirvTypes types_;
   Reflection out_;
-  std::map<std::uint32_t, std::string> names_;  // by variable
-  std::vector<std::uint32_t> sets_;             // by slot
+  std::map<std::uint32_t, std::string> names_;                // by variable
+  std::vector<std::uint32_t> sets_;                           // by slot
+  std::map<std::uint32_t, std::vector<std::size_t>> placed_;  // textures and samplers: resources by variable
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,11 +40,13 @@ struct UniformMember {
 struct TextureSlot {
   std::uint32_t slot = 0, element = 0;
   VkImageViewType view = VK_IMAGE_VIEW_TYPE_2D;
+  std::set<std::size_t> samplers;  // indices into Reflection::resources: the separate samplers that read it
 };
 
 struct Reflection {
   // ProgramResource::handle: of a storage block and of an atomic counter, slot << 32 | element; of a uniform, an index
-  // into `members`; of a uniform block, into `blocks`; of an image or sampler, into `textures`.
+  // into `members`; of a uniform block, into `blocks`; of an image or sampler, into `textures`; of a separate sampler,
+  // slot << 32 | element.
   std::vector<ProgramResource> resources;
   std::vector<ProgramResource> unused;
   std::vector<DescriptorSlot> slots;  // by binding number in the module that the driver gets

@@ -168,10 +168,16 @@ Result<std::vector<std::uint32_t>> SpirvModule::validated(std::string_view bytes
                                                              ": " + std::string(message->error)));
 }
 
-Result<SpirvModule> SpirvModule::parse(std::vector<std::uint32_t> words) {
+Result<SpirvModule> SpirvModule::parse(std::vector<std::uint32_t> words, std::string_view entry) {
   SpirvModule module;
   module.words_ = std::move(words);
-  if (Status status = module.index(); !status.ok()) return status.within("SPIR-V module");
+  Status status = module.index();
+  if (status.ok()) status = module.find_entry(entry);
+  if (status.ok()) status = module.find_workgroup();
+  if (status.ok()) status = module.find_variables();
+  if (!status.ok()) return status.within("SPIR-V module");
+  module.find_functions();
+  module.mark_used();
   return module;
 }
 
@@ -197,21 +203,26 @@ Status SpirvModule::index() {
     at += length;
   }
   std::ranges::stable_sort(names_, {}, &std::pair<Place, std::size_t>::first);  // the first of a place counts
-  if (entries_.size() != 1) {
-    return invalid_argument("has " + std::to_string(entries_.size()) +
-                            " entry points, expected one of a compute shader");
-  }
-  const Instruction entry = Instruction(words_).subspan(entries_[0], words_[entries_[0]] >> spv::WordCountShift);
-  if (operand(entry, 1) != spv::ExecutionModelGLCompute) {
-    return invalid_argument("its entry point is of execution model " + std::to_string(operand(entry, 1)) +
-                            ", expected 5 (GLCompute)");
-  }
-  entry_function_ = operand(entry, 2);
-  entry_ = text_at(entry, 3);
-  if (Status status = find_workgroup(); !status.ok()) return status;
-  if (Status status = find_variables(); !status.ok()) return status;
-  mark_used();
   return {};
+}
+
+Status SpirvModule::find_entry(std::string_view name) {
+  std::string known;
+  for (const std::size_t at : entries_) {
+    const Instruction entry = Instruction(words_).subspan(at, words_[at] >> spv::WordCountShift);
+    const std::string found = text_at(entry, 3);
+    known += (known.empty() ? "" : ", ") + found;
+    if (found != name && !(name == "main" && entries_.size() == 1)) continue;
+    if (operand(entry, 1) != spv::ExecutionModelGLCompute) {
+      return invalid_argument("its entry point " + found + " is of execution model " +
+                              std::to_string(operand(entry, 1)) + ", expected 5 (GLCompute)");
+    }
+    entry_function_ = operand(entry, 2);
+    entry_ = found;
+    return {};
+  }
+  return invalid_argument("has no entry point '" + std::string(name) + "' (it has " + (known.empty() ? "none" : known) +
+                          "). Give one of them as entry of the job");
 }
 
 Status SpirvModule::index(Instruction instruction, std::size_t at) {
@@ -404,23 +415,29 @@ Status SpirvModule::find_variables() {
   return {};
 }
 
-// Follows the calls from the entry point.
-void SpirvModule::mark_used() {
-  std::set<std::uint32_t> reached{entry_function_};
-  std::vector<std::uint32_t> open{entry_function_};
-  while (!open.empty()) {
-    const std::uint32_t function = open.back();
-    open.pop_back();
-    if (definition(function).empty()) continue;
-    for (std::size_t at = at_[function]; at < words_.size(); at += words_[at] >> spv::WordCountShift) {
+void SpirvModule::for_each_reached(const std::function<void(Instruction)>& visit) const {
+  for (std::size_t i = 0; i < reached_.size(); ++i) {  // visit() may add to them
+    if (definition(reached_[i]).empty()) continue;
+    for (std::size_t at = at_[reached_[i]]; at < words_.size(); at += words_[at] >> spv::WordCountShift) {
       const Instruction instruction = Instruction(words_).subspan(at, words_[at] >> spv::WordCountShift);
       if (op(instruction) == spv::OpFunctionEnd) break;
-      if (op(instruction) == spv::OpFunctionCall && reached.insert(operand(instruction, 3)).second) {
-        open.push_back(operand(instruction, 3));
-      }
-      mark_operands(instruction);
+      visit(instruction);
     }
   }
+}
+
+// Follows the calls from the entry point.
+void SpirvModule::find_functions() {
+  std::set<std::uint32_t> known{entry_function_};
+  reached_ = {entry_function_};
+  for_each_reached([&](Instruction instruction) {
+    if (op(instruction) != spv::OpFunctionCall || !known.insert(operand(instruction, 3)).second) return;
+    reached_.push_back(operand(instruction, 3));
+  });
+}
+
+void SpirvModule::mark_used() {
+  for_each_reached([this](Instruction instruction) { mark_operands(instruction); });
 }
 
 // Where a literal of a rare instruction has the number of a variable, it marks it too: a resource too many is asked
@@ -474,6 +491,20 @@ std::uint64_t SpirvModule::bytes_of_shared() const {
     if (variable.storage == spv::StorageClassWorkgroup && variable.used) bytes += natural_bytes(variable.type, 0);
   }
   return bytes;
+}
+
+bool SpirvModule::has_shared_int64_atomics() const {
+  bool found = false;
+  for_each_reached([&](Instruction instruction) {
+    const spv::Op code = op(instruction);
+    if (code < spv::OpAtomicLoad || code > spv::OpAtomicXor) return;
+    const Instruction pointer = definition(operand(instruction, code == spv::OpAtomicStore ? 1 : 3));
+    const Instruction type = definition(operand(pointer, 1));
+    if (op(type) != spv::OpTypePointer || operand(type, 2) != spv::StorageClassWorkgroup) return;
+    const Instruction pointee = definition(operand(type, 3));
+    found = found || (op(pointee) == spv::OpTypeInt && operand(pointee, 2) == 64);
+  });
+  return found;
 }
 
 std::vector<std::uint32_t> SpirvModule::with_bindings(std::span<const std::optional<std::uint32_t>> numbers) const {

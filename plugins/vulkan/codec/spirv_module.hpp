@@ -1,4 +1,4 @@
-// SpirvModule: a SPIR-V module of one compute entry point, indexed for reflection.
+// SpirvModule: a SPIR-V module with one of its compute entry points, indexed for reflection.
 //
 // Thread-safety: immutable after parse(). Ownership: owns its words; spans and names borrow from it. Every access is
 // checked against the module's bounds, because a module may be a user's file.
@@ -14,6 +14,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -49,8 +50,9 @@ class SpirvModule {
   static Result<std::vector<std::uint32_t>> validated(std::string_view bytes, std::uint32_t vulkan_version,
                                                       Layout layout);
 
-  // invalid_argument: not a module, or not one of exactly one compute entry point; the error names the reason.
-  static Result<SpirvModule> parse(std::vector<std::uint32_t> words);
+  // entry: of the compute entry points; "main" also means the only one, whatever its name. invalid_argument: not a
+  // module, or one without that entry point; the error names the reason.
+  static Result<SpirvModule> parse(std::vector<std::uint32_t> words, std::string_view entry);
 
   const std::vector<std::uint32_t>& words() const noexcept { return words_; }
   std::uint32_t version() const noexcept { return words_[1]; }  // 0x00010300: 1.3
@@ -62,7 +64,8 @@ class SpirvModule {
   static spv::Op op(Instruction instruction) noexcept {
     return instruction.empty() ? spv::OpNop : static_cast<spv::Op>(instruction[0] & spv::OpCodeMask);
   }
-  Instruction definition(std::uint32_t id) const noexcept;  // empty: none
+  Instruction definition(std::uint32_t id) const noexcept;                     // empty: none
+  void for_each_reached(const std::function<void(Instruction)>& visit) const;  // of the functions that the entry calls
   // Operand i of an instruction, from 1; 0: it has fewer.
   static std::uint32_t operand(Instruction instruction, std::size_t i) noexcept {
     return i < instruction.size() ? instruction[i] : 0;
@@ -74,6 +77,7 @@ class SpirvModule {
   // The value of an integer constant, or the default of a specialization constant or of an operation on such.
   std::optional<std::uint32_t> constant(std::uint32_t id) const;
   std::uint64_t bytes_of_shared() const;  // workgroup memory, without padding
+  bool has_shared_int64_atomics() const;  // one capability stands for those on buffers and those on shared memory
 
   // The words with binding numbers[i] in set 0 for variables()[i] where a number is given.
   std::vector<std::uint32_t> with_bindings(std::span<const std::optional<std::uint32_t>> numbers) const;
@@ -84,22 +88,25 @@ class SpirvModule {
 
   Status index();
   Status index(Instruction instruction, std::size_t at);
+  Status find_entry(std::string_view name);
   Status find_workgroup();
   Status find_variables();
   void evaluate(Instruction operation);
+  void find_functions();
   void mark_used();
   void mark_operands(Instruction instruction);
   std::string name_at(const Place& place) const;
   std::uint64_t natural_bytes(std::uint32_t type, int depth) const;
 
   std::vector<std::uint32_t> words_;
-  std::vector<std::size_t> at_;  // by id: the place of its definition; 0: none
-  std::vector<std::pair<Place, std::size_t>> names_;  // in order; the word where the text begins
+  std::vector<std::size_t> at_;                                          // by id: the place of its definition; 0: none
+  std::vector<std::pair<Place, std::size_t>> names_;                     // in order; the word where the text begins
   std::map<Place, std::map<std::uint32_t, std::uint32_t>> decorations_;  // decoration to its first literal
   std::map<Place, std::size_t> literals_;                                // (id, decoration): the place of the literal
-  std::map<std::uint32_t, std::uint32_t> evaluated_;  // operations on constants to their values
+  std::map<std::uint32_t, std::uint32_t> evaluated_;                     // operations on constants to their values
   std::set<std::uint32_t> capabilities_;
   std::vector<std::size_t> entries_, modes_, functions_;
+  std::vector<std::uint32_t> reached_;  // functions, from the entry's on
   std::uint32_t entry_function_ = 0;
   std::string entry_;
   std::array<std::uint32_t, 3> workgroup_{0, 0, 0};

@@ -117,6 +117,7 @@ class Binder {
       add(*block.slot, block.element, buffer(source.binding));
       return {};
     }
+    if (resource.kind == ResourceKind::sampler_state) return bind_sampler(resource, source);
     if (!provided) {
       return invalid_argument(std::string(to_string(resource.kind)) + " " + resource.name + ": nothing provides it");
     }
@@ -130,10 +131,24 @@ class Binder {
     return {};
   }
 
+  Status bind_sampler(const ProgramResource& resource, const ResourceSource& source) {
+    auto sampler = program_.sampler(source.texture, resource.element != ElementType::f32);
+    if (!sampler) return sampler.error().within("sampler " + resource.name);
+    const auto place = static_cast<std::uint64_t>(resource.handle);
+    BoundDescriptor& bound = descriptors_.emplace_back();
+    bound.slot = static_cast<std::uint32_t>(place >> 32);
+    bound.element = static_cast<std::uint32_t>(place);
+    bound.sampler = *sampler;
+    return {};
+  }
+
   Status bind_texture(const ProgramResource& resource, const ResourceSource& source) {
     const TextureSlot& place = reflection_.textures[static_cast<std::size_t>(resource.handle)];
     const VkDescriptorType use = reflection_.slots[place.slot].type;
-    const TextureSource& form = source.texture;
+    TextureSource form = source.texture;
+    for (const std::size_t sampler : place.samplers) {
+      if (launch_.sources[sampler].texture.filter == TextureFilter::linear) form.filter = TextureFilter::linear;
+    }
     VulkanBuffer& from = buffer(source.binding);
     const bool exact = has_its_texels(form), written = form.access != Access::read;
     if (!exact && (written || resource.texture.buffer)) {

@@ -98,7 +98,7 @@ std::set<std::uint32_t> capabilities_of(const Features& f, VkPhysicalDevice phys
   add(f.storage8.storageBuffer8BitAccess, {spv::CapabilityStorageBuffer8BitAccess});
   add(f.storage8.uniformAndStorageBuffer8BitAccess, {spv::CapabilityUniformAndStorageBuffer8BitAccess});
   add(f.storage8.storagePushConstant8, {spv::CapabilityStoragePushConstant8});
-  add(f.atomics.shaderBufferInt64Atomics, {spv::CapabilityInt64Atomics});
+  add(f.atomics.shaderBufferInt64Atomics | f.atomics.shaderSharedInt64Atomics, {spv::CapabilityInt64Atomics});
   add(f.pointers.variablePointers, {spv::CapabilityVariablePointers});
   add(f.pointers.variablePointersStorageBuffer, {spv::CapabilityVariablePointersStorageBuffer});
   add(f.model.vulkanMemoryModel, {spv::CapabilityVulkanMemoryModel});
@@ -160,6 +160,7 @@ Status Gpu::create(const PhysicalFacts& facts) {
   }
   capabilities_ = capabilities_of(chain.features, facts.physical, *api_);
   creation_feedback_ = chain.enable(VK_EXT_PIPELINE_CREATION_FEEDBACK_EXTENSION_NAME, VK_API_VERSION_1_3);
+  shared_int64_atomics_ = chain.features.atomics.shaderSharedInt64Atomics == VK_TRUE;
   scalar_blocks_ = chain.features.scalar.scalarBlockLayout == VK_TRUE;
   cache_control_ = chain.features.cache_control.pipelineCreationCacheControl == VK_TRUE;
   if (facts.host_clock) chain.enable(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME, 0);

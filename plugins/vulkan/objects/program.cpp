@@ -9,6 +9,8 @@
 #include <string>
 
 #include "codec/glsl_compiler.hpp"
+#include "codec/specialization.hpp"
+#include "objects/texture.hpp"
 
 namespace kiln::vulkan {
 namespace {
@@ -124,6 +126,15 @@ const ProgramInterface* VulkanProgram::interface(const KernelSource& source) con
   return &interface_;
 }
 
+Result<VkSampler> VulkanProgram::sampler(const TextureSource& state, bool integer) const {
+  const std::lock_guard lock(samplers_mutex_);
+  const std::tuple key(state.filter, state.wrap, integer);
+  if (const auto found = samplers_.find(key); found != samplers_.end()) return found->second.get();
+  auto made = make_sampler(*gpu_, state.filter, state.wrap, integer);
+  if (!made) return made.error();
+  return samplers_.emplace(key, std::move(*made)).first->second.get();
+}
+
 // Makes a program of a module, step by step.
 class ProgramMaker {
  public:
@@ -131,11 +142,8 @@ class ProgramMaker {
       : gpu_(*gpu), source_(source), program_(new VulkanProgram(gpu)) {}
 
   Status read(std::vector<std::uint32_t> words) {
-    auto module = SpirvModule::parse(std::move(words));
+    auto module = SpirvModule::parse(std::move(words), source_.entry);
     if (!module) return module.error();
-    if (source_.entry != "main" && source_.entry != module->entry()) {
-      return invalid_argument("entry '" + source_.entry + "': the module's entry point is '" + module->entry() + "'");
-    }
     if (Status status = check(*module); !status.ok()) return status;
     auto reflection = reflect(*module);
     if (!reflection) return reflection.error();
@@ -233,6 +241,9 @@ class ProgramMaker {
     for (const std::uint32_t capability : module.capabilities()) {
       if (!gpu_.offers(capability)) lacking += (lacking.empty() ? "" : ", ") + capability_name(capability);
     }
+    if (module.has_shared_int64_atomics() && !gpu_.shared_int64_atomics()) {
+      lacking += std::string(lacking.empty() ? "" : ", ") + "Int64Atomics on shared memory";
+    }
     if (lacking.empty()) return {};
     return unsupported("the program needs the SPIR-V capability " + lacking + ", which " + gpu_.facts().info.name +
                        " does not offer");
@@ -259,8 +270,12 @@ class ProgramMaker {
     } needs[] = {
         {"storage blocks", count({VK_DESCRIPTOR_TYPE_STORAGE_BUFFER}), limits.maxPerStageDescriptorStorageBuffers},
         {"uniform blocks", count({VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER}), limits.maxPerStageDescriptorUniformBuffers},
-        {"samplers", count({VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER, VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER}),
+        {"textures",
+         count({VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER, VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE,
+                VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER}),
          limits.maxPerStageDescriptorSampledImages},
+        {"samplers", count({VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER, VK_DESCRIPTOR_TYPE_SAMPLER}),
+         limits.maxPerStageDescriptorSamplers},
         {"images", count({VK_DESCRIPTOR_TYPE_STORAGE_IMAGE, VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER}),
          limits.maxPerStageDescriptorStorageImages},
     };
@@ -320,6 +335,9 @@ Result<std::unique_ptr<Program>> build_program(const std::shared_ptr<Gpu>& gpu, 
     return SpirvModule::validated(bytes, gpu->facts().properties.apiVersion, layout);
   };
   auto words = module ? valid(source.text) : compile_glsl(source);
+  if (words && module) {
+    words = specialized(std::move(*words), source.constants, source.workgroup, UnknownConstants::refused);
+  }
   if (!words) return words.error().within(module ? who : gpu->id());
   // glslang translates some texts that Vulkan does not allow. Where read() refuses one too, its message says more.
   Status validity;

@@ -10,8 +10,10 @@
 #include <kiln/measurement.hpp>
 #include <kiln/program.hpp>
 
+#include <map>
 #include <memory>
 #include <mutex>
+#include <tuple>
 #include <vector>
 
 #include "codec/reflection.hpp"
@@ -35,6 +37,8 @@ class VulkanProgram final : public Program {
   VkPipelineLayout layout() const noexcept { return layout_.get(); }
   const VkDescriptorSetLayout* set_layout() const noexcept { return &set_layout_handle_; }
   std::size_t bindings() const noexcept { return bindings_; }
+  // A separate sampler with this filter and wrap. integer: it reads integers.
+  Result<VkSampler> sampler(const TextureSource& state, bool integer) const;
   View view(std::size_t binding) const noexcept { return views_.empty() ? View::storage : views_[binding]; }
 
  private:
@@ -55,6 +59,8 @@ class VulkanProgram final : public Program {
   VkDescriptorSetLayout set_layout_handle_ = VK_NULL_HANDLE;
   OwnedPipelineLayout layout_;
   OwnedPipeline pipeline_;
+  mutable std::mutex samplers_mutex_;
+  mutable std::map<std::tuple<TextureFilter, TextureWrap, bool>, OwnedSampler> samplers_;
   mutable std::once_flag completed_;
   mutable ProgramInterface interface_;
 };

@@ -16,7 +16,8 @@ bool is_left_out(const BoundPass& pass) {
   if (!pass.nothing) return false;
   if (!pass.program->compiles_at_dispatch()) return true;
   return std::ranges::any_of(pass.program->reflection().slots, [](const DescriptorSlot& slot) {
-    return slot.type == VK_DESCRIPTOR_TYPE_STORAGE_IMAGE || slot.type == VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER;
+    return slot.type == VK_DESCRIPTOR_TYPE_STORAGE_IMAGE || slot.type == VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER ||
+           slot.type == VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE || slot.type == VK_DESCRIPTOR_TYPE_SAMPLER;
   });
 }
 

@@ -26,14 +26,15 @@ inline constexpr std::size_t most_kept = 128;  // slots whose commands are store
 
 using DescriptorCounts = std::array<std::uint32_t, VK_DESCRIPTOR_TYPE_INPUT_ATTACHMENT>;  // by VkDescriptorType
 
-// One descriptor of a pass: a buffer, a view of texels, a texture, or the values of a block.
+// One descriptor of a pass: a buffer, a view of texels, a texture, a sampler, or the values of a block.
 struct BoundDescriptor {
   std::uint32_t slot = 0, element = 0;
   VkBuffer buffer = VK_NULL_HANDLE;
   VkDeviceSize bytes = 0;
   VkBufferView view = VK_NULL_HANDLE;
   const PixelTexture* texture = nullptr;
-  std::optional<std::size_t> values;  // index into BoundPass::values
+  VkSampler sampler = VK_NULL_HANDLE;  // without a texture
+  std::optional<std::size_t> values;   // index into BoundPass::values
 };
 
 // A texture that is filled before its pass, and copied back after it where the pass writes it.

@@ -156,6 +156,7 @@ Status Queue::write_descriptors(Slot& slot, const Submission& work) {
       write.pTexelBufferView = &bound.view;
       write.pBufferInfo = &buffers[at];
       write.pImageInfo = &images[at];
+      images[at].sampler = bound.sampler;
       if (bound.texture != nullptr) {
         images[at] = {bound.texture->sampler(), bound.texture->view(), VK_IMAGE_LAYOUT_GENERAL};
       }

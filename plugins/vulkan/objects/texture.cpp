@@ -232,18 +232,25 @@ Status PixelTexture::make(Gpu& gpu) {
   view.subresourceRange = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, layers_};
   view_ = OwnedImageView(gpu);
   status = gpu.check(vk.CreateImageView(gpu.handle(), &view, nullptr, view_.out()), doing);
-  if (!status.ok() || storage) return status;
+  if (!status.ok() || use_ != VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER) return status;
+  auto sampler = make_sampler(gpu, form_.filter, form_.wrap, facts_of(form_.format).kind == TexelKind::integer);
+  if (!sampler) return sampler.error();
+  sampler_ = std::move(*sampler);
+  return {};
+}
 
+Result<OwnedSampler> make_sampler(Gpu& gpu, TextureFilter filter, TextureWrap wrap, bool integer) {
   constexpr VkSamplerAddressMode wraps[] = {VK_SAMPLER_ADDRESS_MODE_CLAMP_TO_EDGE, VK_SAMPLER_ADDRESS_MODE_REPEAT,
                                             VK_SAMPLER_ADDRESS_MODE_MIRRORED_REPEAT,
                                             VK_SAMPLER_ADDRESS_MODE_CLAMP_TO_BORDER};
-  auto sampler = structure<VkSamplerCreateInfo>(VK_STRUCTURE_TYPE_SAMPLER_CREATE_INFO);
-  sampler.magFilter = sampler.minFilter = linear ? VK_FILTER_LINEAR : VK_FILTER_NEAREST;
-  sampler.addressModeU = sampler.addressModeV = sampler.addressModeW = wraps[static_cast<std::size_t>(form_.wrap)];
-  const bool integer = facts_of(form_.format).kind == TexelKind::integer;
-  sampler.borderColor = integer ? VK_BORDER_COLOR_INT_TRANSPARENT_BLACK : VK_BORDER_COLOR_FLOAT_TRANSPARENT_BLACK;
-  sampler_ = OwnedSampler(gpu);
-  return gpu.check(vk.CreateSampler(gpu.handle(), &sampler, nullptr, sampler_.out()), "a sampler");
+  auto info = structure<VkSamplerCreateInfo>(VK_STRUCTURE_TYPE_SAMPLER_CREATE_INFO);
+  info.magFilter = info.minFilter = filter == TextureFilter::linear ? VK_FILTER_LINEAR : VK_FILTER_NEAREST;
+  info.addressModeU = info.addressModeV = info.addressModeW = wraps[static_cast<std::size_t>(wrap)];
+  info.borderColor = integer ? VK_BORDER_COLOR_INT_TRANSPARENT_BLACK : VK_BORDER_COLOR_FLOAT_TRANSPARENT_BLACK;
+  OwnedSampler sampler(gpu);
+  Status status = gpu.check(gpu.vk().CreateSampler(gpu.handle(), &info, nullptr, sampler.out()), "a sampler");
+  if (!status.ok()) return status;
+  return sampler;
 }
 
 }  // namespace kiln::vulkan

@@ -25,7 +25,7 @@ class PixelTexture {
   }
   VkImage image() const noexcept { return image_.get(); }
   VkImageView view() const noexcept { return view_.get(); }
-  VkSampler sampler() const noexcept { return sampler_.get(); }  // null: a storage image
+  VkSampler sampler() const noexcept { return sampler_.get(); }  // null: not with this texture
   std::uint32_t layers() const noexcept { return layers_; }
   VkExtent3D extent() const noexcept { return extent_; }
 
@@ -43,6 +43,8 @@ class PixelTexture {
   OwnedImageView view_;
   OwnedSampler sampler_;
 };
+
+Result<OwnedSampler> make_sampler(Gpu& gpu, TextureFilter filter, TextureWrap wrap, bool integer);
 
 VkFormat vulkan_format(ImageFormat format) noexcept;
 

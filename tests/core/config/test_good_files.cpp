@@ -116,14 +116,14 @@ op = "kernel"
 source = "k.comp"
 constants = { N = 8 }
 images = { shown = { output = "out.png", size = ["N * 2", 4], format = "rgba16" }, layers = [ { input = "a.npy" }, { inout = "b.npy" } ] }
-samplers = { photo = { input = "photo.png", filter = "nearest", wrap = "mirror" } }
+samplers = { photo = { input = "photo.png", filter = "nearest", wrap = "mirror" }, smooth = { wrap = "repeat" } }
 bindings = [ { values = [1, 2.5], dtype = "float16" }, { output = "y.bin", shape = ["N + 1"], dtype = "int64" } ]
 blocks = { Params = { scale = 2, lights = [ { at = [1, 2] } ] }, Many = [ { x = 1 }, { x = true } ] }
 grid = [1]
 )");
   REQUIRE(reading.problems.empty());
   const JobConfig& job = reading.config.jobs.at(0);
-  REQUIRE(job.bindings.size() == 6);  // those of `bindings` first
+  REQUIRE(job.bindings.size() == 7);  // those of `bindings` first
   CHECK(job.bindings[0].numbers == std::vector<double>{1, 2.5});
   CHECK(job.bindings[0].dtype == DType::f16);
   CHECK(job.bindings[1].shape == Shape{9});
@@ -136,6 +136,9 @@ grid = [1]
   CHECK(job.bindings[5].kind == BindingKind::sampler);
   CHECK(job.bindings[5].filter == TextureFilter::nearest);
   CHECK(job.bindings[5].wrap == TextureWrap::mirror);
+  CHECK(job.bindings[6].kind == BindingKind::sampler_state);  // no texture of its own
+  CHECK(job.bindings[6].name == "smooth");
+  CHECK(job.bindings[6].wrap == TextureWrap::repeat);
   std::vector<std::string> names;
   for (const UniformConfig& uniform : job.uniforms) names.push_back(uniform.uniform.name);
   CHECK(names == std::vector<std::string>{"Params.scale", "Params.lights[0].at", "Many[0].x", "Many[1].x"});
@@ -152,6 +155,7 @@ TEST_CASE("config: what images, samplers, blocks and values cannot be is told at
       {"images = { a = { output = \"a.png\", size = [4, 4, 4, 4] } }", "one to three sizes"},
       {"samplers = { a = { output = \"a.png\" } }", "samplers.a.output: unknown key"},
       {"samplers = { a = { input = \"a.png\", wrap = \"round\" } }", "expected one of clamp, repeat, mirror, border"},
+      {"samplers = { a = { size = [4, 4], filter = \"nearest\" } }", "samplers.a.size: found where it says nothing"},
       {"bindings = [ { values = [] } ]", "empty array"},
       {"bindings = [ { values = [5000000000] } ]", "dtype = \"int64\""},
       {"bindings = [ { input = \"a.npy\", dtype = \"f32\" } ]", "\"float16\""},

@@ -226,6 +226,35 @@ TEST_CASE("program interface: images, samplers and counters that the job does no
   }
 }
 
+TEST_CASE("program interface: a sampler without a texture has a filter, a wrap and no tensor", "[contract]") {
+  ProgramResource state;
+  state.kind = ResourceKind::sampler_state;
+  state.name = "s";
+  state.element = ElementType::f32;
+  check_refused({{state}, {}}, kernel({}),
+                {"separate sampler s: the job provides nothing for it. Add samplers = { s = "});
+  UserKernelSpec spec = kernel({buffer(Access::read, 8)});
+  spec.bindings[0] = {};
+  spec.bindings[0].kind = BindingKind::sampler_state;
+  spec.bindings[0].access = Access::read;
+  spec.bindings[0].name = "s";
+  spec.bindings[0].wrap = TextureWrap::mirror;
+  CHECK(validate(KernelSpec(spec)).ok());
+  CHECK(tensors_of(spec).empty());
+  const auto found = provide({{state}, {}}, spec);
+  REQUIRE(found);
+  CHECK((*found)[0].binding == ResourceSource::none);
+  CHECK((*found)[0].texture.filter == TextureFilter::linear);
+  CHECK((*found)[0].texture.wrap == TextureWrap::mirror);
+  state.element = ElementType::i32;
+  CHECK((*provide({{state}, {}}, spec))[0].texture.filter == TextureFilter::nearest);
+  const std::string before = canonical_text(spec);
+  spec.bindings[0].filter = TextureFilter::linear;
+  CHECK(canonical_text(spec) != before);
+  check_refused({{state}, {}}, spec, {"separate sampler s: samplers.s: reads integers"});
+  check_refused({{}, {}}, spec, {"samplers.s: the program has no such separate sampler"});
+}
+
 TEST_CASE("program interface: a value without a uniform is named by its key", "[contract]") {
   ProgramResource params;
   params.kind = ResourceKind::uniform_block;

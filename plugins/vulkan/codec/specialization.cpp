@@ -1,0 +1,240 @@
+#include "codec/specialization.hpp"
+
+#include <glslang/SPIRV/spirv.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace kiln::vulkan {
+namespace {
+
+constexpr std::size_t header_words = 5;
+
+bool is_word_part(char c) noexcept {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+std::optional<bool> boolean_of(std::string_view text) {
+  if (text == "(1 == 1)" || text == "true" || text == "1") return true;
+  if (text == "(1 == 0)" || text == "false" || text == "0") return false;
+  return std::nullopt;
+}
+
+template <class T>
+std::optional<T> number_of(std::string_view text, int base) {
+  T value{};
+  std::from_chars_result read{};
+  if constexpr (std::is_floating_point_v<T>) {
+    read = std::from_chars(text.data(), text.data() + text.size(), value);
+  } else {
+    read = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  }
+  if (read.ec != std::errc() || read.ptr != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// The bits of an integer of `bits` bits; nullopt: another text, or beyond it.
+std::optional<std::uint64_t> integer_of(std::string_view text, std::uint32_t bits, bool is_signed) {
+  const bool negative = text.starts_with('-');
+  if (negative) text.remove_prefix(1);
+  const bool hex = text.starts_with("0x") || text.starts_with("0X");
+  if (hex) text.remove_prefix(2);
+  if (text.ends_with('u') || text.ends_with('U')) text.remove_suffix(1);
+  const auto size = number_of<std::uint64_t>(text, hex ? 16 : 10);
+  if (!size || bits == 0 || bits > 64 || (negative && !is_signed)) return std::nullopt;
+  const std::uint64_t all = std::numeric_limits<std::uint64_t>::max() >> (64 - bits);
+  const std::uint64_t most = is_signed && !hex ? (all >> 1) + (negative ? 1 : 0) : all;
+  if (*size > most) return std::nullopt;
+  return negative ? 0 - *size : *size;
+}
+
+// What specialization needs of a module.
+class Constants {
+ public:
+  explicit Constants(std::vector<std::uint32_t> words) : words_(std::move(words)) {
+    for (std::size_t at = header_words; at < words_.size();) {
+      const std::size_t length = words_[at] >> spv::WordCountShift;
+      if (length == 0 || length > words_.size() - at) break;
+      read(at);
+      at += length;
+    }
+  }
+
+  Status set_workgroup(const std::array<std::uint32_t, 3>& lanes) {
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      const auto found = all_.find(size_[axis]);
+      if (found == all_.end() || !found->second.number) continue;
+      if (Status status = set(found->second, std::to_string(lanes[axis])); !status.ok()) return status;
+    }
+    return {};
+  }
+
+  Status set(const Define& value, UnknownConstants unknown) {
+    std::string known;
+    for (const auto& [id, constant] : all_) {
+      if (!constant.number) continue;
+      const std::string name = name_of(id, constant);
+      if (name == value.name) return set(constant, value.text).within("constant " + value.name);
+      if (known.find(name) == std::string::npos) known += (known.empty() ? "" : ", ") + name;
+    }
+    if (unknown == UnknownConstants::ignored) return {};
+    return invalid_argument("constant " + value.name + ": the module has no such specialization constant (it has " +
+                            (known.empty() ? "none" : known) + ")");
+  }
+
+  std::vector<std::uint32_t> take() { return std::move(words_); }
+
+ private:
+  struct Constant {
+    std::size_t at = 0;
+    std::optional<std::uint32_t> number;  // SpecId
+  };
+
+  std::uint32_t operand(std::size_t at, std::size_t i) const {
+    return i < words_[at] >> spv::WordCountShift ? words_[at + i] : 0;
+  }
+  spv::Op op(std::size_t at) const { return static_cast<spv::Op>(words_[at] & spv::OpCodeMask); }
+
+  void read(std::size_t at) {
+    switch (op(at)) {
+      case spv::OpName:
+        names_.emplace(operand(at, 1), text_at(at));
+        break;
+      case spv::OpExecutionModeId:
+        if (operand(at, 2) == spv::ExecutionModeLocalSizeId) take_size(at + 3);
+        break;
+      case spv::OpDecorate:
+        if (operand(at, 2) == spv::DecorationSpecId) all_[operand(at, 1)].number = operand(at, 3);
+        if (operand(at, 2) == spv::DecorationBuiltIn && operand(at, 3) == spv::BuiltInWorkgroupSize) {
+          whole_size_ = operand(at, 1);
+        }
+        break;
+      case spv::OpTypeBool:
+      case spv::OpTypeInt:
+      case spv::OpTypeFloat:
+        types_[operand(at, 1)] = at;
+        break;
+      case spv::OpSpecConstant:
+      case spv::OpSpecConstantTrue:
+      case spv::OpSpecConstantFalse:
+        if (const auto found = all_.find(operand(at, 2)); found != all_.end()) found->second.at = at;
+        break;
+      case spv::OpSpecConstantComposite:
+        if (operand(at, 2) == whole_size_ && whole_size_ != 0) take_size(at + 3);
+        break;
+      default:
+        break;
+    }
+  }
+
+  void take_size(std::size_t first) {
+    for (std::size_t axis = 0; axis < 3 && first + axis < words_.size(); ++axis) size_[axis] = words_[first + axis];
+  }
+
+  std::string text_at(std::size_t at) const {
+    std::string text;
+    for (std::size_t word = at + 2; word < at + (words_[at] >> spv::WordCountShift); ++word) {
+      for (unsigned shift = 0; shift < 32; shift += 8) {
+        const char c = static_cast<char>(words_[word] >> shift & 0xffU);
+        if (c == 0) return text;
+        text += c;
+      }
+    }
+    return text;
+  }
+
+  std::string name_of(std::uint32_t id, const Constant& constant) const {
+    const auto named = names_.find(id);
+    if (named != names_.end() && !named->second.empty()) return named->second;
+    return "constant" + std::to_string(*constant.number);
+  }
+
+  // In every constant of the same number.
+  Status set(const Constant& constant, const std::string& text) {
+    for (const auto& [id, other] : all_) {
+      if (other.number != constant.number || other.at == 0) continue;
+      if (Status status = write(other.at, text); !status.ok()) return status;
+    }
+    return {};
+  }
+
+  Status write(std::size_t at, const std::string& text) {
+    const auto refused = [&](const std::string& expected) {
+      return invalid_argument("found " + text + ", expected " + expected + ", which the program specializes");
+    };
+    if (op(at) != spv::OpSpecConstant) {
+      const auto value = boolean_of(text);
+      if (!value) return refused("true or false for a bool");
+      const spv::Op made = *value ? spv::OpSpecConstantTrue : spv::OpSpecConstantFalse;
+      words_[at] = (words_[at] & ~spv::OpCodeMask) | static_cast<std::uint32_t>(made);
+      return {};
+    }
+    const auto type = types_.find(operand(at, 1));
+    if (type == types_.end()) return refused("a number");
+    const std::uint32_t bits = operand(type->second, 2);
+    std::uint64_t value = 0;
+    if (op(type->second) == spv::OpTypeInt) {
+      const bool is_signed = operand(type->second, 3) != 0;
+      const auto integer = integer_of(text, bits, is_signed);
+      if (!integer) return refused("an integer of " + std::to_string(bits) + " bits" + (is_signed ? "" : " from 0 on"));
+      value = *integer;
+      // Narrow numbers are extended to a word.
+      if (!is_signed && bits < 32) value &= (std::uint64_t{1} << bits) - 1;
+    } else {
+      const auto number = number_of<double>(text, 10);
+      const bool fits =
+          number && (bits == 64 || std::abs(*number) <= static_cast<double>(std::numeric_limits<float>::max()));
+      if (!fits || (bits != 32 && bits != 64))
+        return refused("a number for a float of " + std::to_string(bits) + " bits");
+      value = bits == 64 ? std::bit_cast<std::uint64_t>(*number)
+                         : std::bit_cast<std::uint32_t>(static_cast<float>(*number));
+    }
+    words_[at + 3] = static_cast<std::uint32_t>(value);
+    if (bits == 64) words_[at + 4] = static_cast<std::uint32_t>(value >> 32);
+    return {};
+  }
+
+  std::vector<std::uint32_t> words_;
+  std::map<std::uint32_t, std::string> names_;  // by id
+  std::map<std::uint32_t, Constant> all_;       // with a SpecId, by id
+  std::map<std::uint32_t, std::size_t> types_;  // of numbers, by id
+  std::uint32_t whole_size_ = 0;                // the constant that overrides the local size
+  std::array<std::uint32_t, 3> size_{};         // ids of the local size
+};
+
+}  // namespace
+
+bool declares_specialization(std::string_view glsl, std::string_view name) {
+  constexpr std::string_view key = "constant_id";
+  for (std::size_t at = glsl.find(key); at != std::string_view::npos; at = glsl.find(key, at + 1)) {
+    const std::string_view statement = glsl.substr(at, glsl.find(';', at) - at);
+    for (std::size_t word = statement.find(name); word != std::string_view::npos;
+         word = statement.find(name, word + 1)) {
+      const std::size_t end = word + name.size();
+      if (!is_word_part(statement[word - 1]) && (end == statement.size() || !is_word_part(statement[end]))) return true;
+    }
+  }
+  return false;
+}
+
+Result<std::vector<std::uint32_t>> specialized(std::vector<std::uint32_t> words, std::span<const Define> values,
+                                               const std::array<std::uint32_t, 3>& workgroup,
+                                               UnknownConstants unknown) {
+  constexpr std::array<std::uint32_t, 3> as_declared{0, 0, 0};
+  Constants constants(std::move(words));
+  Status status;
+  if (workgroup != as_declared) status = constants.set_workgroup(workgroup);
+  for (const Define& value : values) {
+    if (status.ok()) status = constants.set(value, unknown);
+  }
+  if (!status.ok()) return status;
+  return constants.take();
+}
+
+}  // namespace kiln::vulkan

@@ -1,0 +1,27 @@
+// specialized: a SPIR-V module whose specialization constants have the values of a job.
+//
+// Thread-safety: pure functions. Ownership: values.
+#pragma once
+
+#include <kiln/kernel.hpp>
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace kiln::vulkan {
+
+// Whether the GLSL declares "layout(constant_id = …) const … name". False positives are possible before preprocessing.
+bool declares_specialization(std::string_view glsl, std::string_view name);
+
+enum class UnknownConstants : std::uint8_t { refused, ignored };
+
+// The module with these values as defaults, and with `workgroup` as those of its local size (zeros: as they are). A
+// constant has the name of its OpName, or else "constantN" of its SpecId N. REQUIRES: validated words.
+// invalid_argument: no such constant, or a text that is no value of its type.
+Result<std::vector<std::uint32_t>> specialized(std::vector<std::uint32_t> words, std::span<const Define> values,
+                                               const std::array<std::uint32_t, 3>& workgroup, UnknownConstants unknown);
+
+}  // namespace kiln::vulkan
