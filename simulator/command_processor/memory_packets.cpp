@@ -12,10 +12,9 @@ namespace {
 
 enum class Place : std::uint8_t { invalid = 0, reg, memory, l2, immediate, clock };
 
-// Engines: 0 is the one that executes; 1, prefetching, exists on the graphics ring.
-bool engine_known(const Machine& machine, std::uint32_t engine) {
-  return engine == 0 || (engine == 1 && machine.graphics());
-}
+// Engines: 0 is the one that executes, 1 the prefetching one of the graphics ring. The compute ring has one engine and
+// ignores the field: Mesa names the prefetching one there too.
+bool engine_known(std::uint32_t engine) { return engine <= 1; }
 
 // One or two dwords from packet.body[at], body[at + 1].
 struct Operand {
@@ -125,8 +124,7 @@ Outcome write_data(Machine& machine, const Packet& packet) {
   const std::uint32_t control = packet.body[0];
   const Operand to{destination(field(control, 11, 8)), 1};
   if (to.place == Place::invalid) return unknown_place(packet, "DST_SEL", field(control, 11, 8));
-  if (!engine_known(machine, field(control, 31, 30)))
-    return unknown_place(packet, "ENGINE_SEL", field(control, 31, 30));
+  if (!engine_known(field(control, 31, 30))) return unknown_place(packet, "ENGINE_SEL", field(control, 31, 30));
   const auto words = packet.body.subspan(3);
   if (to.place != Place::reg)
     if (auto fault = check_address(packet, 1, 4)) return fault;
@@ -140,8 +138,7 @@ Outcome copy_data(Machine& machine, const Packet& packet) {
   const Operand to{destination(field(control, 11, 8)), 3};
   if (from.place == Place::invalid) return unknown_place(packet, "SRC_SEL", field(control, 3, 0));
   if (to.place == Place::invalid) return unknown_place(packet, "DST_SEL", field(control, 11, 8));
-  if (!engine_known(machine, field(control, 31, 30)))
-    return unknown_place(packet, "ENGINE_SEL", field(control, 31, 30));
+  if (!engine_known(field(control, 31, 30))) return unknown_place(packet, "ENGINE_SEL", field(control, 31, 30));
   std::array<std::uint32_t, 2> storage{};
   const std::span<std::uint32_t> words(storage.data(), field(control, 16, 16) != 0 ? 2 : 1);
   if (to.place != Place::reg)
@@ -340,7 +337,7 @@ Outcome atomic_mem(Machine& machine, const Packet& packet) {
     return packet.refuse(FaultKind::unknown_packet, 0, "atomic operation " + hexadecimal(code) + " is not known");
   if (command > 1 || (command == 1 && operation != Operation::compare_swap))
     return packet.refuse(FaultKind::unknown_packet, 0, "command " + std::to_string(command) + " is not known for it");
-  if (const std::uint32_t engine = field(packet.body[0], 31, 30); engine > 1 || (engine == 1 && !machine.graphics()))
+  if (const std::uint32_t engine = field(packet.body[0], 31, 30); !engine_known(engine))
     return packet.refuse(FaultKind::unknown_packet, 0, "ENGINE_SEL " + std::to_string(engine) + " is not known");
   const std::uint64_t address = sign_extended(joined(packet.body[1], packet.body[2]));
   if (address % (wide ? 8 : 4) != 0)

@@ -57,9 +57,10 @@ TEST_CASE("simulator command processor: WRITE_DATA writes memory at once, L2 wit
 TEST_CASE("simulator command processor: WRITE_DATA refuses what it does not know") {
   CHECK(compute(write(1U << 8, data, {1})) == unknown);
   CHECK(compute(write(3U << 8, data, {1})) == unknown);
-  CHECK(compute(write(to_memory | 1U << 30, data, {1})) == unknown);
-  CHECK(on(Ring::graphics, write(to_memory | 1U << 30, data, {1})) == FaultKind::invalid);
-  CHECK(on(Ring::graphics, write(to_memory | 2U << 30, data, {1})) == unknown);
+  for (const Ring ring : {Ring::compute, Ring::graphics}) {  // engines
+    CHECK(on(ring, write(to_memory | 1U << 30, data, {1})) == FaultKind::invalid);
+    CHECK(on(ring, write(to_memory | 2U << 30, data, {1})) == unknown);
+  }
   CHECK(compute(write(to_memory, data + 2, {1})) == FaultKind::misaligned);
   CHECK(compute(write(to_memory, Bench::absent, {1})) == FaultKind::unmapped);
   CHECK(compute(write(to_memory, Bench::code, {1})) == FaultKind::permission);
@@ -131,7 +132,8 @@ TEST_CASE("simulator command processor: COPY_DATA refuses what it does not know"
   CHECK(compute(copy(0 | to_memory, 0x2004, data)) == FaultKind::unknown_register);
   CHECK(compute(copy(0 | to_memory | wide, 0xB93C / 4, data)) == FaultKind::unknown_register);
   CHECK(compute(copy(5 | to_register, 1, 0xB850 / 4)) == FaultKind::unknown_register);
-  CHECK(compute(copy(5 | to_memory | 1U << 30, 1, data)) == unknown);
+  CHECK(compute(copy(5 | to_memory | 1U << 30, 1, data)) == FaultKind::invalid);
+  CHECK(compute(copy(5 | to_memory | 2U << 30, 1, data)) == unknown);
   CHECK(compute(copy(1 | to_memory, Bench::absent, data)) == FaultKind::unmapped);
 }
 
@@ -205,7 +207,8 @@ TEST_CASE("simulator command processor: atomics act in L2") {
   CHECK(compute(atomic(0x48 | 1U << 8, data, 1, 7)) == FaultKind::watchdog);
   CHECK(compute(atomic(0x6F, data + 4, 1, 0)) == FaultKind::misaligned);
   CHECK(compute(atomic(0x4F, Bench::code, 1, 0)) == FaultKind::permission);
-  CHECK(compute(atomic(0x4F | 1U << 30, data, 1, 0)) == unknown);
+  CHECK(compute(atomic(0x4F | 1U << 30, data, 1, 0)) == FaultKind::invalid);
+  CHECK(compute(atomic(0x4F | 2U << 30, data, 1, 0)) == unknown);
 }
 
 }  // namespace kiln::simulator
