@@ -46,7 +46,7 @@ Reflection sample() {
   ProgramResource image;
   image.kind = ResourceKind::image;
   image.name = "sky";
-  image.texture = {2, true, true, false, ImageFormat::rgba8};
+  image.texture = {2, true, true, false, true, ImageFormat::rgba8};
   reflection.interface.resources = {block, uniform, image};
   ProgramResource unused;
   unused.name = "idle";
@@ -98,6 +98,7 @@ TEST_CASE("reflection record: every field comes back", "[opengl][codec]") {
   CHECK(shape.layered);
   CHECK(shape.cube);
   CHECK_FALSE(shape.buffer);
+  CHECK(shape.alone);
   CHECK(shape.format == ImageFormat::rgba8);
   REQUIRE(read->interface.unused.size() == 1);
   CHECK(read->interface.unused[0].name == "idle");

@@ -99,8 +99,8 @@ template <class Archive, class Struct>
 void fields(Archive& archive, Struct& value) {
   using Plain = std::remove_const_t<Struct>;
   if constexpr (std::is_same_v<Plain, TextureShape>) {
-    auto& [dimensions, layered, cube, buffer, alone, format] = value;  // alone: OpenGL has no such texture
-    archive(dimensions, layered, cube, buffer, format);
+    auto& [dimensions, layered, cube, buffer, alone, format] = value;
+    archive(dimensions, layered, cube, buffer, alone, format);
   } else if constexpr (std::is_same_v<Plain, ProgramResource>) {
     auto& [kind, name, type, number, access, element, shape, matrix, lengths, has_default, mentioned, bytes,
            array_offset, array_stride, element_bytes, struct_elements, open_ended, block, texture, unusable, handle] =
