@@ -6,8 +6,8 @@
 #include <kiln/device_checks.hpp>
 #include <kiln/driver_cache.hpp>
 
-#include "objects/binding.hpp"
-#include "physical_facts.hpp"
+#include "gpu.hpp"
+#include "queue.hpp"
 
 namespace kiln::vulkan {
 namespace {

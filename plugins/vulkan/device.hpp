@@ -9,9 +9,9 @@
 
 #include <memory>
 
-#include "objects/buffer.hpp"
-#include "objects/program.hpp"
-#include "objects/queue.hpp"
+#include "buffer.hpp"
+#include "program.hpp"
+#include "queue.hpp"
 
 namespace kiln::vulkan {
 

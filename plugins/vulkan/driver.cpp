@@ -5,7 +5,7 @@
 #include <kiln/plugin.hpp>
 #include <kiln/process_limits.hpp>
 
-#include "physical_facts.hpp"
+#include "gpu.hpp"
 
 namespace kiln::vulkan {
 namespace {

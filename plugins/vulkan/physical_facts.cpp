@@ -1,4 +1,4 @@
-#include "physical_facts.hpp"
+#include "gpu.hpp"
 
 #include <dlfcn.h>
 #include <drm.h>

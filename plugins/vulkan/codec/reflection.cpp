@@ -1,6 +1,5 @@
 #include "codec/reflection.hpp"
 
-#include "codec/bool_names.hpp"
 #include "codec/glsl_compiler.hpp"
 #include "codec/sampled_pairs.hpp"
 #include "codec/spirv_types.hpp"

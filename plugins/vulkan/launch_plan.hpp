@@ -8,12 +8,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "objects/gpu.hpp"
+#include "gpu.hpp"
 
 namespace kiln::vulkan {
 
-// A launch of a dispatch. Launches that bind the same to the same program have the same pass; passes are numbered in the
-// order of their first launches.
+// A launch of a dispatch. Launches that bind the same to the same program have the same pass; passes are numbered in
+// the order of their first launches.
 struct LaunchStep {
   std::uint64_t low = 0, high = 0;  // bit 0: PassLaunch::waits, then 31 bits pass, then the grid's x, y and z
 

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "objects/gpu.hpp"
+#include "gpu.hpp"
 
 namespace kiln::vulkan {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "objects/queue.hpp"
+#include "queue.hpp"
 
 namespace kiln::vulkan {
 namespace {

@@ -1,4 +1,4 @@
-#include "objects/binding.hpp"
+#include "queue.hpp"
 
 #include <algorithm>
 #include <optional>

@@ -1,4 +1,4 @@
-#include "objects/gpu.hpp"
+#include "gpu.hpp"
 
 #include <kiln/clock.hpp>
 

@@ -1,3 +1,5 @@
+// An opened GPU: what is shared on it, and the facts that it reports.
+//
 // Gpu: an opened Vulkan device with what its buffers, programs and queue share, and the owners of its objects.
 //
 // Thread-safety: every method from any thread; a user of the queue holds queue_mutex(). Ownership: shared by the device
@@ -146,5 +148,16 @@ using OwnedDescriptorPool = Owned<VkDescriptorPool, &DeviceFunctions::DestroyDes
 using OwnedCommandPool = Owned<VkCommandPool, &DeviceFunctions::DestroyCommandPool>;
 using OwnedQueryPool = Owned<VkQueryPool, &DeviceFunctions::DestroyQueryPool>;
 using OwnedSemaphore = Owned<VkSemaphore, &DeviceFunctions::DestroySemaphore>;
+
+// What a physical device tells: names, limits, kind, the hardware it is, and its driver's build.
+//
+// Thread-safety: free functions, any thread. Ownership: values.
+
+// A device that Kiln cannot use has DeviceInfo::why_not. The id is the caller's.
+PhysicalFacts read_facts(const VulkanApi& api, VkPhysicalDevice physical);
+
+// Adds the build id of the driver's library to the identity: a driver's version may be that of several builds, and
+// lavapipe's pipelineCacheUUID is the same for all.
+void add_driver_build(const Gpu& gpu, DeviceInfo& info);
 
 }  // namespace kiln::vulkan

@@ -1,4 +1,4 @@
-#include "objects/texture.hpp"
+#include "texture.hpp"
 
 #include <algorithm>
 #include <bit>

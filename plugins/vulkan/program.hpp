@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "codec/reflection.hpp"
-#include "objects/gpu.hpp"
+#include "gpu.hpp"
 
 namespace kiln::vulkan {
 

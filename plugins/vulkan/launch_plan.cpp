@@ -1,12 +1,12 @@
-#include "objects/launch_plan.hpp"
+#include "launch_plan.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 #include <limits>
 
-#include "objects/buffer.hpp"
-#include "objects/program.hpp"
+#include "buffer.hpp"
+#include "program.hpp"
 
 namespace kiln::vulkan {
 namespace {

@@ -1,20 +1,47 @@
-// Buffers of a device, and the copies between them and host memory.
+// Buffers and the memory that they lie in.
+//
+// Memory of a device with a buffer over it: its own, or another driver's by file descriptor.
+//
+// Thread-safety: functions from any thread. Ownership: a PlainBuffer is destroyed before its device.
 #pragma once
 
-#include <kiln/buffer.hpp>
-
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <vector>
 
-#include "objects/gpu.hpp"
-#include "objects/memory.hpp"
-#include "objects/texture.hpp"
+#include "gpu.hpp"
+#include "texture.hpp"
+
+#include <kiln/buffer.hpp>
 
 namespace kiln::vulkan {
+
+// A buffer with memory of its own, mapped where the host can reach it.
+struct PlainBuffer {
+  OwnedMemory memory;  // destroyed after the buffer
+  OwnedBuffer buffer;
+  std::byte* mapped = nullptr;
+};
+
+// host: memory that the host reads and writes. readback: likewise, fast to read. device: the device's own. writable:
+// the device's own, which the host writes to; only where Gpu::writable_memory().
+enum class Placement : std::uint8_t { invalid = 0, host, readback, device, writable };
+
+enum class Export : std::uint8_t { no, as_dma_buf };
+
+// unavailable: there is no memory for it.
+Result<PlainBuffer> make_buffer(Gpu& gpu, std::uint64_t bytes, Placement placement, Export exported = Export::no);
+// A buffer of `bytes` bytes over the beginning of the memory of `whole`, which is as large and outlives it.
+Result<PlainBuffer> make_part(Gpu& gpu, std::uint64_t bytes, const PlainBuffer& whole, Export exported);
+// The memory behind a dma-buf, which stays the caller's. invalid_argument: it is smaller, or not a dma-buf.
+Result<PlainBuffer> import_buffer(Gpu& gpu, std::uint64_t bytes, int fd);
+
+// Buffers of a device, and the copies between them and host memory.
 
 // Transfers: copies on the device's queue between memory that the host cannot reach and host memory, through one
 // staging buffer. Each copy ends before its function returns.
@@ -41,9 +68,9 @@ class Transfers {
   std::uint64_t copies_ = 0;
 };
 
-// VulkanBuffer: a buffer of the device. On a device whose memory the host reaches at no cost it is mapped. Elsewhere the
-// host writes large inputs and constants through the bus where it can; any other buffer that the host writes or reads for
-// each job has a second buffer in host memory, which the queue copies.
+// VulkanBuffer: a buffer of the device. On a device whose memory the host reaches at no cost it is mapped. Elsewhere
+// the host writes large inputs and constants through the bus where it can; any other buffer that the host writes or
+// reads for each job has a second buffer in host memory, which the queue copies.
 //
 // Thread-safety: any thread. Ownership: keeps the device alive. The memory is padded to 64 bytes beyond what is bound,
 // so that the last texel of a view lies inside.

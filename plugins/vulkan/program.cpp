@@ -1,4 +1,4 @@
-#include "objects/program.hpp"
+#include "program.hpp"
 
 #include <kiln/digest.hpp>
 
@@ -10,7 +10,7 @@
 
 #include "codec/glsl_compiler.hpp"
 #include "codec/specialization.hpp"
-#include "objects/texture.hpp"
+#include "texture.hpp"
 
 namespace kiln::vulkan {
 namespace {

@@ -1,11 +1,15 @@
-// The queue of a device: submissions in order, each a value of one timeline semaphore.
+// The queue of a GPU: its fences, its submissions, and what these bind.
 //
-// Thread-safety: submit() and wait() from any thread. Ownership: keeps the device alive; programs and buffers of a
-// submission live until its value is reached. A result is stored until it is taken, once.
+// SharedFences: binary semaphores that carry sync_files between this queue and other drivers.
+//
+// Thread-safety: none: the queue's lock is held. Ownership: keeps each semaphore until the submission that uses it has
+// ended, then uses it again.
 #pragma once
 
+#include <kiln/buffer.hpp>
 #include <kiln/device.hpp>
 
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
@@ -14,12 +18,48 @@
 #include <span>
 #include <vector>
 
-#include "objects/buffer.hpp"
-#include "objects/fences.hpp"
-#include "objects/launch_plan.hpp"
-#include "objects/program.hpp"
+#include "buffer.hpp"
+#include "gpu.hpp"
+#include "launch_plan.hpp"
+#include "program.hpp"
 
 namespace kiln::vulkan {
+
+class SharedFences {
+ public:
+  explicit SharedFences(Gpu& gpu) : gpu_(gpu) {}
+
+  // unsupported: the driver shares no semaphores.
+  Status supported() const;
+  // A semaphore that submission `value` has to signal.
+  Result<VkSemaphore> signalled_by(std::uint64_t value);
+  // REQUIRES: the submission that signals it was made.
+  Result<UniqueFd> export_file(VkSemaphore semaphore);
+  // The next submission has to wait for the descriptor's fence.
+  Status import_file(int sync_file);
+  // What the next submission waits for.
+  std::span<const VkSemaphore> awaited() const noexcept { return awaited_; }
+  void awaited_by(std::uint64_t value);  // it was made
+  void passed(std::uint64_t value);      // it has ended, and all before it
+
+ private:
+  struct Used {
+    std::uint64_t value = 0;
+    OwnedSemaphore semaphore;
+  };
+  Result<OwnedSemaphore> take();
+
+  Gpu& gpu_;
+  std::vector<VkSemaphore> awaited_;
+  std::vector<OwnedSemaphore> imported_;  // of awaited_
+  std::vector<Used> used_;
+  std::vector<OwnedSemaphore> spare_;
+};
+
+// The queue of a device: submissions in order, each a value of one timeline semaphore.
+//
+// Thread-safety: submit() and wait() from any thread. Ownership: keeps the device alive; programs and buffers of a
+// submission live until its value is reached. A result is stored until it is taken, once.
 
 inline constexpr std::uint32_t stamps_of_slot = 2;
 inline constexpr std::size_t most_kept = 128;  // slots whose commands are stored for an equal submission
@@ -159,5 +199,12 @@ class Queue {
   std::uint64_t last_ = 0;
   std::map<std::uint64_t, std::optional<Result<FenceResult>>> results_;  // nullopt: pending
 };
+
+// What the launches of a dispatch bind, as descriptors.
+//
+// Thread-safety: bind() from any thread. Ownership: borrows programs and buffers, which outlive the submission.
+
+// invalid_argument or unsupported names the pass and the resource. REQUIRES: `plan` is plan_launches(dispatch, gpu).
+Result<Submission> bind(const Dispatch& dispatch, LaunchPlan plan, const DeviceInfo& info, const Gpu& gpu);
 
 }  // namespace kiln::vulkan
