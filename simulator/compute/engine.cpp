@@ -129,7 +129,7 @@ unsigned thread_count(const ComputeLimits& limits) {
 class ComputeEngine::Impl {
  public:
   explicit Impl(const ComputeLimits& limits)
-      : limits_(limits), semantics_(limits.vectors), pool_(thread_count(limits)), workers_(pool_.threads()) {}
+      : limits_(limits), semantics_(SemanticsTable::of(limits.vectors)), pool_(thread_count(limits)), workers_(pool_.threads()) {}
 
   std::optional<Fault> run_dispatch(const DispatchState& state, DeviceMemory& memory);
   void forget_code() { ++forgotten_; }
@@ -163,7 +163,7 @@ class ComputeEngine::Impl {
   std::optional<Fault> check_progress(const Worker& worker, const GroupRunner& runner);
 
   ComputeLimits limits_;
-  SemanticsTable semantics_;
+  const SemanticsTable& semantics_;
   WorkerPool pool_;
   std::vector<Worker> workers_;
   std::map<std::pair<Generation, WaveSize>, std::unique_ptr<Program>> programs_;

@@ -157,6 +157,21 @@ void decode_flat(Frame& frame) {
   out.src[1] = frame.vector(field(second, 15, 8), line.src[1]);
 }
 
+namespace {
+
+DataType words_type(unsigned dwords) {
+  constexpr DataType types[] = {DataType::none, DataType::b32,  DataType::b64,
+                                DataType::b96,  DataType::b128, DataType::b160};
+  return types[dwords];
+}
+
+void take_status(Frame& frame, bool tfe, unsigned dword) {
+  frame.out.tfe = tfe;
+  if (tfe && !frame.out.has(flag::load)) frame.refuse("tfe is not simulated", dword);
+}
+
+}  // namespace
+
 // MUBUF and MTBUF: 111000 and 111010; dword 1: soffset[31:24] … srsrc[20:16] (in fours) vdata[15:8] vaddr[7:0].
 // gfx11:   op[25:18] (MTBUF: format[25:19] op[18:15]) glc14 dlc13 slc12 offset[11:0]; idxen23 offen22 tfe21 in dword 1.
 // gfx10.3: op[24:18] and its highest bit in 25 (MTBUF: format[25:19] op[18:16], highest bit in dword 1's 21) lds16
@@ -188,7 +203,7 @@ void take_buffer(Frame& frame, const OpcodeInfo& line, std::uint32_t first, std:
     frame.require_zero(field(first, 14, 0), "a modifier");
     return;
   }
-  if (tfe) frame.refuse("tfe is not simulated", 1);
+  take_status(frame, tfe, 1);
   const bool both = out.idxen && out.offen;
   const unsigned vaddr = field(second, 7, 0);
   // Without either, compilers leave anything in the field.
@@ -199,7 +214,8 @@ void take_buffer(Frame& frame, const OpcodeInfo& line, std::uint32_t first, std:
   out.src[2] = frame.source(soffset, DataType::u32);
   const unsigned vdata = field(second, 15, 8);
   out.src[3] = frame.vector(vdata, line.src[1]);
-  if (!out.has(flag::atomic) || out.glc) out.dst = frame.vector(vdata, line.dst);
+  const DataType loaded = tfe ? words_type(dwords_of(line.dst, WaveSize::wave32) + 1) : line.dst;
+  if (!out.has(flag::atomic) || out.glc) out.dst = frame.vector(vdata, loaded);
 }
 
 }  // namespace
@@ -239,11 +255,6 @@ void decode_mtbuf(Frame& frame) {
 
 namespace {
 
-DataType words_type(unsigned dwords) {
-  constexpr DataType types[] = {DataType::none, DataType::b32, DataType::b64, DataType::b96, DataType::b128};
-  return types[dwords];
-}
-
 unsigned components(const Instruction& instruction) {
   if (image_shape(instruction.opcode).gather) return 4;
   const auto count = static_cast<unsigned>(__builtin_popcount(instruction.image.mask));
@@ -263,6 +274,16 @@ void take_addresses(Frame& frame, unsigned first, unsigned listed) {
     for (unsigned i = 0; i < 4; ++i) numbers[1 + dword * 4 + i] = field(word, i * 8 + 7, i * 8);
   }
   const unsigned room = 1 + 4 * listed;
+  if (const unsigned pointer = image_shape(out.opcode).ray_pointer; pointer != 0 && listed != 0 && frame.gfx11()) {
+    // One VGPR for each part, which goes on behind it.
+    const unsigned parts[] = {pointer, 1, 3, 3, 3};
+    unsigned at = 0;
+    for (unsigned part = 0; at < count; ++part) {
+      if (numbers[part] + parts[part] > 256) frame.refuse("a part of a ray beyond v255", 2);
+      for (unsigned i = 0; i < parts[part]; ++i) image.address[at++] = static_cast<std::uint8_t>(numbers[part] + i);
+    }
+    return;
+  }
   if (listed != 0 && count > room && !frame.gfx11()) {
     frame.refuse("lists " + std::to_string(room) + " VGPRs of an address that has " + std::to_string(count));
   }
@@ -308,8 +329,14 @@ void decode_mimg(Frame& frame) {
     frame.require_zero(image.dim >= ImageDim::two_samples ? 1 : 0, "a dimension of samples");
   }
   if (!out.has(flag::load | flag::store | flag::atomic)) frame.require_zero(image.d16 ? 1 : 0, "d16");
-  if (bit(first, 15)) frame.refuse("r128 is not simulated");
-  if (gfx11 ? bit(second, 21) : bit(first, 16)) frame.refuse("tfe is not simulated");
+  const bool ray = image_shape(out.opcode).ray_pointer != 0;
+  if (ray) {
+    const bool right = image.mask == 15 && image.unnormalised && bit(first, 15) && !image.d16 && !out.tfe;
+    if (!right || image.dim != ImageDim::one) frame.refuse("has other fields than dmask:15 unrm r128");
+  } else if (bit(first, 15)) {
+    frame.refuse("r128 is not simulated");
+  }
+  take_status(frame, gfx11 ? bit(second, 21) : bit(first, 16), gfx11 ? 1 : 0);
   if (gfx11 ? bit(second, 22) : bit(first, 17)) frame.refuse("lwe is not simulated");
   if (!out.has(flag::sampler)) frame.require_zero(sampler, "a sampler", 1);
   if (out.has(flag::atomic)) {
@@ -319,9 +346,9 @@ void decode_mimg(Frame& frame) {
   }
 
   take_addresses(frame, field(second, 7, 0), gfx11 ? field(first, 0, 0) : field(first, 2, 1));
-  out.src[1] = frame.scalar(field(second, 20, 16) * 4, DataType::b256);
+  out.src[1] = frame.scalar(field(second, 20, 16) * 4, ray ? DataType::b128 : DataType::b256);
   if (out.has(flag::sampler)) out.src[2] = frame.scalar(sampler * 4, DataType::b128);
-  const unsigned dwords = image.d16 ? (components(out) + 1) / 2 : components(out);
+  const unsigned dwords = (image.d16 ? (components(out) + 1) / 2 : components(out)) + (out.tfe ? 1 : 0);
   const Operand data = frame.vector(field(second, 15, 8), words_type(dwords));
   const bool gives = !out.has(flag::store) && (!out.has(flag::atomic) || out.glc);
   if (gives) out.dst = data;

@@ -127,12 +127,12 @@ enum class ImageDim : std::uint8_t {  // as encoded
 
 struct ImageAccess {  // MIMG
   ImageDim dim = ImageDim::one;
-  std::uint8_t mask = 0;        // of components, x first
-  std::uint8_t addresses = 0;   // VGPRs
-  bool scattered = false;       // the VGPRs of the address are listed one by one, as far as the encoding has room
+  std::uint8_t mask = 0;       // of components, x first
+  std::uint8_t addresses = 0;  // VGPRs
+  bool scattered = false;      // the VGPRs of the address are listed one by one, as far as the encoding has room
   bool unnormalised = false;
-  bool a16 = false;             // two coordinates in a VGPR
-  bool d16 = false;             // two components in a VGPR
+  bool a16 = false;  // two coordinates in a VGPR
+  bool d16 = false;  // two components in a VGPR
   std::array<std::uint8_t, 16> address{};
 };
 
@@ -171,6 +171,7 @@ struct Instruction {
   bool glc = false;
   bool dlc = false;
   bool slc = false;
+  bool tfe = false;  // a load of MUBUF, MTBUF or MIMG: behind the data a dword that says whether memory lacked (not 0)
   bool idxen = false;
   bool offen = false;
   std::uint8_t buffer_format = 0;  // MTBUF: 7 bits, the generation's numbers

@@ -63,6 +63,9 @@ constexpr Layout image_layouts[] = {
     {"BC3", block(3), 113, "UG", 173, "UG"},
     {"BC4", block(4), 115, "US", 175, "US"},
     {"BC5", block(5), 117, "US", 177, "US"},
+    {"BC6_UNSIGNED", block(6), 119, "F", 179, "F"},
+    {"BC6", block(8), 120, "F", 180, "F"},
+    {"BC7", block(7), 121, "UG", 181, "UG"},
 };
 
 struct NamedType {
@@ -145,6 +148,7 @@ ImageShape shape_of(std::string_view name) {
     shape.level = true;
     return shape;
   }
+  if (name.ends_with("intersect_ray")) shape.ray_pointer = name.starts_with("image_bvh64") ? 2 : 1;
   if (name == "image_load_mip" || name == "image_store_mip") shape.level = true;
   shape.gather = name.starts_with("image_gather4");
   if (!shape.gather && !name.starts_with("image_sample")) return shape;
@@ -191,6 +195,7 @@ unsigned derivative_count(ImageDim dim) noexcept {
 }
 
 unsigned address_count(const ImageShape& shape, ImageDim dim, bool a16) noexcept {
+  if (shape.ray_pointer != 0) return shape.ray_pointer + (a16 ? 7 : 10);
   const unsigned coordinates = (shape.coordinates ? coordinate_count(dim) : 0) + (shape.level || shape.clamp ? 1U : 0U);
   unsigned count = (shape.offset ? 1U : 0U) + (shape.bias ? 1U : 0U) + (shape.compare ? 1U : 0U);
   count += a16 ? (coordinates + 1) / 2 : coordinates;

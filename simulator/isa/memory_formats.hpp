@@ -35,7 +35,7 @@ struct BufferFormat {
   NumberType type = NumberType::invalid;
   std::uint8_t channels = 0;
   std::array<std::uint8_t, 4> bits{};  // x first; x starts at the element's lowest bit, each where the last ended
-  std::uint8_t block = 0;              // 1 to 5: BC1 to BC5, of which an element is 4 by 4 texels
+  std::uint8_t block = 0;              // 1 to 7: BC1 to BC7, 8: BC6 with a sign; an element is 4 by 4 texels
 };
 
 // Nothing for 0 (invalid) and for numbers that the generation does not define.
@@ -59,6 +59,7 @@ struct ImageShape {
   bool clamp = false;  // the least level of detail
   bool zero = false;   // level of detail 0, and no operand says so
   bool gather = false;
+  unsigned ray_pointer = 0;  // not 0: a ray: a pointer of so many words, extent, origin, direction, its inverse
 };
 
 ImageShape image_shape(Opcode opcode) noexcept;  // REQUIRES: an opcode of MIMG

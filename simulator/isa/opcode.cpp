@@ -90,6 +90,8 @@ unsigned dwords_of(DataType type, WaveSize wave) noexcept {
       return 3;
     case DataType::b128:
       return 4;
+    case DataType::b160:
+      return 5;
     case DataType::b256:
       return 8;
     case DataType::b512:

@@ -71,6 +71,7 @@ enum class DataType : std::uint8_t {
   f64,
   b96,
   b128,
+  b160,
   b256,
   b512,
   v2b16,

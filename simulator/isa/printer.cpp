@@ -1,5 +1,6 @@
 #include "simulator/isa/printer.hpp"
 
+#include "simulator/isa/memory_formats.hpp"
 #include "simulator/isa/printer_operands.hpp"
 
 namespace kiln::simulator {
@@ -185,20 +186,26 @@ void add_buffer(Line& line, const Instruction& i, Generation generation) {
   if (i.offen) line.append(" offen");
   if (i.offset != 0) line.append(" offset:" + std::to_string(i.offset));
   line.append(cache_modifiers(i));
+  if (i.tfe) line.append(" tfe");
 }
 
 void add_image(Line& line, const Instruction& i, Generation generation) {
   constexpr const char* dims[] = {"1D", "2D", "3D", "CUBE", "1D_ARRAY", "2D_ARRAY", "2D_MSAA", "2D_MSAA_ARRAY"};
   const ImageAccess& image = i.image;
   line.add(i.src[3].present() ? i.src[3] : i.dst);
-  line.add(address_text(image, generation));
+  line.add(address_text(i, generation));
   line.add(i.src[1]);
   line.add(i.src[2]);
+  if (image_shape(i.opcode).ray_pointer != 0) {
+    if (image.a16) line.append(" a16");
+    return;
+  }
   if (image.mask != 0) line.append(" dmask:" + hex(image.mask));
   line.append(std::string(" dim:SQ_RSRC_IMG_") + dims[static_cast<unsigned>(image.dim)]);
   if (image.unnormalised) line.append(" unorm");
   line.append(cache_modifiers(i));
   if (image.a16) line.append(" a16");
+  if (i.tfe) line.append(" tfe");
   if (image.d16) line.append(" d16");
 }
 

@@ -154,8 +154,16 @@ std::string source_text(unsigned index, const Instruction& instruction, const Co
   return is_constant(operand) && !absolute ? "neg(" + text + ")" : "-" + text;
 }
 
-std::string address_text(const ImageAccess& image, Generation generation) {
-  const unsigned count = image.addresses;
+std::string address_text(const Instruction& instruction, Generation generation) {
+  const ImageAccess& image = instruction.image;
+  const unsigned count = image.addresses, pointer = image_shape(instruction.opcode).ray_pointer;
+  if (image.scattered && generation == Generation::gfx11 && pointer != 0) {
+    std::string text = "[" + group('v', image.address[0], pointer);
+    for (unsigned at = pointer; at < count; at += at == pointer ? 1 : 3) {
+      text += ", " + group('v', image.address[at], at == pointer ? 1 : 3);
+    }
+    return text + "]";
+  }
   if (!image.scattered) return group('v', image.address[0], count > 12 ? 16 : count);  // as LLVM rounds it
   constexpr unsigned gfx11_most = 5;
   std::string text;

@@ -19,7 +19,7 @@ std::string operand_text(const Operand& operand, const Instruction& instruction,
 // A source with its abs, neg or sign extension: "-|v1|", "neg(1)", "sext(v3)".
 std::string source_text(unsigned index, const Instruction& instruction, const CodeTarget& target);
 // The VGPRs of an image's address: "v[1:3]", "[v1, v5, v2]".
-std::string address_text(const ImageAccess& image, Generation generation);
+std::string address_text(const Instruction& instruction, Generation generation);
 
 // What follows the operands, each with a space in front.
 std::string vector_modifiers(const Instruction& instruction);

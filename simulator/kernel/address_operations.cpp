@@ -49,6 +49,13 @@ Answer answer_of(const std::optional<MapRefusal>& refusal, const drm_amdgpu_gem_
 }  // namespace
 
 Answer AddressOperations::operate(const drm_amdgpu_gem_va& operation) {
+  const std::size_t before = sparse_.ends().size();
+  Answer answer = change(operation);
+  if (before != 0 || !sparse_.ends().empty()) pages_.set_sparse(sparse_.ends());
+  return answer;
+}
+
+Answer AddressOperations::change(const drm_amdgpu_gem_va& operation) {
   if (Answer refusal = check(operation, target_.figures.base)) return refusal;
   if (operation.operation == AMDGPU_VA_OP_CLEAR) {
     sparse_.cut(operation.va_address, operation.map_size);

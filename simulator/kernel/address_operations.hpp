@@ -13,8 +13,7 @@
 namespace kiln::simulator::kernel {
 
 // SparseRanges: addresses that were given away without memory behind them (partially resident mappings). Buffers are
-// put over parts of them later. A device would read zeros in the rest; the simulated one refuses the access as
-// unmapped.
+// put over parts of them later.
 //
 // Thread-safety: REQUIRES the device's mutex. Ownership: values.
 
@@ -24,6 +23,7 @@ class SparseRanges {
   // REQUIRES that it overlaps none.
   void add(std::uint64_t start, std::uint64_t bytes) { ends_[start] = start + bytes; }
   void cut(std::uint64_t start, std::uint64_t bytes);
+  const std::map<std::uint64_t, std::uint64_t>& ends() const { return ends_; }
 
  private:
   std::map<std::uint64_t, std::uint64_t> ends_;  // by start; no two overlap
@@ -37,6 +37,7 @@ class AddressOperations {
   Answer operate(const drm_amdgpu_gem_va& operation);
 
  private:
+  Answer change(const drm_amdgpu_gem_va& operation);
   Answer operate_sparse(const drm_amdgpu_gem_va& operation);
   Answer map(const drm_amdgpu_gem_va& operation, const BufferPtr& buffer);
 

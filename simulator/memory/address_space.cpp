@@ -9,7 +9,8 @@
 
 namespace kiln::simulator {
 
-AddressSpace::AddressSpace(std::vector<Mapping> sorted) : mappings_(std::move(sorted)) {
+AddressSpace::AddressSpace(std::vector<Mapping> sorted, std::map<std::uint64_t, std::uint64_t> sparse)
+    : mappings_(std::move(sorted)), sparse_(std::move(sparse)) {
   starts_.reserve(mappings_.size());
   for (const Mapping& mapping : mappings_) starts_.push_back(mapping.start);
 }
@@ -19,6 +20,11 @@ const Mapping* AddressSpace::find(std::uint64_t address) const noexcept {
   if (after == starts_.begin()) return nullptr;
   const Mapping& below = mappings_[static_cast<std::size_t>(after - starts_.begin() - 1)];
   return address - below.start < below.bytes ? &below : nullptr;
+}
+
+bool AddressSpace::is_sparse(std::uint64_t address) const noexcept {
+  const auto after = sparse_.upper_bound(address);
+  return after != sparse_.begin() && address < std::prev(after)->second;
 }
 
 namespace {
@@ -113,13 +119,19 @@ void PageTable::remove_buffer(std::uint64_t buffer) {
     snapshot_.reset();
 }
 
+void PageTable::set_sparse(std::map<std::uint64_t, std::uint64_t> ends) {
+  const std::lock_guard lock(mutex_);
+  sparse_ = std::move(ends);
+  snapshot_.reset();
+}
+
 std::shared_ptr<const AddressSpace> PageTable::snapshot() {
   const std::lock_guard lock(mutex_);
   if (snapshot_ == nullptr) {
     std::vector<Mapping> sorted;
     sorted.reserve(mappings_.size());
     for (const auto& [start, mapping] : mappings_) sorted.push_back(mapping);
-    snapshot_ = std::make_shared<const AddressSpace>(std::move(sorted));
+    snapshot_ = std::make_shared<const AddressSpace>(std::move(sorted), sparse_);
   }
   return snapshot_;
 }

@@ -42,13 +42,18 @@ struct Mapping {
 
 class AddressSpace {
  public:
-  explicit AddressSpace(std::vector<Mapping> sorted);         // by start, no two overlap
+  // By start, no two overlap. `sparse`: by start, their ends.
+  explicit AddressSpace(std::vector<Mapping> sorted, std::map<std::uint64_t, std::uint64_t> sparse = {});
   const Mapping* find(std::uint64_t address) const noexcept;  // null: nothing is mapped there
+  // Given away without memory (partially resident): reads give zeros, writes are lost, and neither is a fault.
+  // REQUIRES: nothing is mapped there.
+  bool is_sparse(std::uint64_t address) const noexcept;
   std::span<const Mapping> mappings() const noexcept { return mappings_; }
 
  private:
   std::vector<std::uint64_t> starts_;  // of mappings_: what the search reads
   std::vector<Mapping> mappings_;
+  std::map<std::uint64_t, std::uint64_t> sparse_;
 };
 
 // Addresses of packets and descriptors have 48 bits: the upper half of the space is that of bit 47.
@@ -83,6 +88,8 @@ class PageTable {
   // Everything in the range; what crosses its ends is cut. An empty range is no error.
   [[nodiscard]] std::optional<MapRefusal> clear(std::uint64_t start, std::uint64_t bytes);
   void remove_buffer(std::uint64_t buffer);  // all its mappings: its handle was closed
+  // By start, their ends: the addresses without memory, also where something is mapped over them.
+  void set_sparse(std::map<std::uint64_t, std::uint64_t> ends);
 
   std::shared_ptr<const AddressSpace> snapshot();  // made anew only after a change
 
@@ -90,7 +97,8 @@ class PageTable {
   void cut(std::uint64_t start, std::uint64_t bytes);
 
   std::mutex mutex_;
-  std::map<std::uint64_t, Mapping> mappings_;     // by start
+  std::map<std::uint64_t, Mapping> mappings_;  // by start
+  std::map<std::uint64_t, std::uint64_t> sparse_;
   std::shared_ptr<const AddressSpace> snapshot_;  // null: out of date
 };
 

@@ -26,6 +26,7 @@ struct Page {  // one page of device memory, through L2
   std::byte* data = nullptr;  // Page::bytes of them; written only where asked for with Access::write
   // A mark for each byte, not 0 where the device wrote it since the last write-back. Null: written past L2.
   std::byte* marks = nullptr;
+  bool unbacked = false;  // no memory: what is written is lost; `data` is for one write, and none may be kept
 
   // Whoever wrote `count` bytes at `address` in this page says so; from any thread of the job.
   void mark(std::uint64_t at, std::size_t count) const noexcept {
@@ -55,6 +56,9 @@ class DeviceMemory {
   // The page that holds `address`. Callers keep what they are given and look it up again only for another page. Bytes
   // that were written and marked are written back, also where L2 already held the value.
   virtual std::optional<Fault> page(std::uint64_t address, Access access, Page& out) = 0;
+
+  // Whether memory lies behind `address`: not in the part of a sparse mapping that has none.
+  virtual bool resident(std::uint64_t) const noexcept { return true; }
 
   // Later reads fetch what the host's memory holds then. What was written and not written back is lost, as on hardware.
   virtual void invalidate_l2() = 0;

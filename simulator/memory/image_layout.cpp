@@ -222,6 +222,19 @@ void ImageLayout::set_tiled(const ImageDescriptor& image) {
 
 // As the image itself: blocks of keys, that of the small levels first.
 std::optional<std::string> ImageLayout::set_keys(const ImageDescriptor& image, Generation generation) {
+  tile_words_ = image.swizzle_mode == z_order_64k || image.swizzle_mode == z_order_256k;
+  if (tile_words_) {
+    constexpr unsigned tile_log2 = 3, word_bytes = 4;
+    keys_ = image.keys;
+    key_slice_ = 0;
+    for (unsigned level = 0; level < image.levels; ++level) {
+      levels_[level].keys = key_slice_;
+      levels_[level].tile_pitch = halved(halved(image.width, level), tile_log2);
+      key_slice_ +=
+          std::uint64_t{levels_[level].tile_pitch} * halved(halved(image.height, level), tile_log2) * word_bytes;
+    }
+    return std::nullopt;
+  }
   if (block_ == nullptr || block_->thick()) {
     return "compression (DCC) with swizzle mode " + std::to_string(image.swizzle_mode);
   }
@@ -241,6 +254,11 @@ std::optional<std::string> ImageLayout::set_keys(const ImageDescriptor& image, G
 std::uint64_t ImageLayout::key(unsigned level, std::uint32_t z, std::uint64_t address) const noexcept {
   const Level& at = levels_[level];
   return keys_ + key_slice_ * z + at.keys + (address - base_ - slice_ * z - at.offset) / key_covers;
+}
+
+std::uint64_t ImageLayout::tile_word(unsigned level, std::uint32_t x, std::uint32_t y, std::uint32_t z) const noexcept {
+  const Level& at = levels_[level];
+  return keys_ + key_slice_ * z + at.keys + 4 * (std::uint64_t{y / 8} * at.tile_pitch + x / 8);
 }
 
 std::uint32_t ImageLayout::tile_width() const noexcept { return thin_256[block_->texel_log2].x; }

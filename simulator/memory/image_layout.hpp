@@ -104,10 +104,15 @@ class ImageLayout {
   // `bytes`: of a texel. An answer says why there is no layout.
   std::optional<std::string> set(const ImageDescriptor& image, unsigned bytes, Generation generation);
 
-  // Where DCC's keys lie. The keys of a level and slice stand where the card has them, but in the order of the 256
-  // bytes that they belong to: the card's own order is known to nothing but its image units.
+  // Where DCC's keys lie, or of depth and stencil HTILE's words. The keys of a level and slice stand where the card has
+  // them, but in the order of the 256 bytes that they belong to: the card's own order is known to nothing but its image
+  // units.
   std::optional<std::string> set_keys(const ImageDescriptor& image, Generation generation);
-  // Of the key of a texel at `address`. REQUIRES: set_keys().
+  // Whether the image's data are compressed as depth and stencil are: a word of HTILE for each 8 by 8 texels.
+  bool has_tile_words() const noexcept { return tile_words_; }
+  // REQUIRES: set_keys(), has_tile_words().
+  std::uint64_t tile_word(unsigned level, std::uint32_t x, std::uint32_t y, std::uint32_t z) const noexcept;
+  // Of the key of a texel at `address`. REQUIRES: set_keys(), not has_tile_words().
   std::uint64_t key(unsigned level, std::uint32_t z, std::uint64_t address) const noexcept;
 
   // Texels of 256 bytes. REQUIRES: set_keys().
@@ -124,7 +129,8 @@ class ImageLayout {
     std::uint32_t pitch = 0;   // texels; of a tiled image blocks
     std::uint32_t x = 0;       // where the level starts in the block of small levels
     std::uint32_t y = 0;
-    std::uint64_t keys = 0;  // offset in a slice's keys
+    std::uint64_t keys = 0;        // offset in a slice's keys
+    std::uint32_t tile_pitch = 0;  // words of HTILE
   };
 
   void set_linear(const ImageDescriptor& image);
@@ -136,6 +142,7 @@ class ImageLayout {
   std::uint64_t slice_ = 0;      // bytes
   std::uint64_t keys_ = 0;
   std::uint64_t key_slice_ = 0;
+  bool tile_words_ = false;
   std::uint32_t bytes_ = 0;
   unsigned small_ = 0;  // the first level in the block of small levels
   std::array<Level, most_levels> levels_{};

@@ -31,9 +31,9 @@ const char* lacking(const Rights& rights, Access access) {
 }  // namespace
 
 struct JobMemory::Place {
-  const Mapping* mapping = nullptr;
-  L2Buffer* copies = nullptr;  // null: uncached
-  std::uint64_t page = 0;      // of the buffer
+  const Mapping* mapping = nullptr;  // null: sparse, without memory
+  L2Buffer* copies = nullptr;        // null: uncached
+  std::uint64_t page = 0;            // of the buffer
 };
 
 JobMemory::JobMemory(std::shared_ptr<const AddressSpace> space, std::span<const std::uint64_t> listed_buffers,
@@ -50,6 +50,7 @@ JobMemory::~JobMemory() { l2_.settle(); }
 std::optional<Fault> JobMemory::find(std::uint64_t address, Access access, Place& out) {
   const std::uint64_t at = sign_extended(address);
   const Mapping* const mapping = space_->find(at);
+  if (mapping == nullptr && access != Access::execute && space_->is_sparse(at)) return {};
   if (mapping == nullptr) return fault(FaultKind::unmapped, address, "no buffer is mapped there");
   if (const char* why = lacking(mapping->rights, access)) return fault(FaultKind::permission, address, why);
   if (!mapping->buffer->always_valid && !std::binary_search(listed_.begin(), listed_.end(), mapping->buffer->id))
@@ -72,11 +73,24 @@ std::optional<Fault> JobMemory::page(std::uint64_t address, Access access, Page&
   Place place;
   if (auto refused = find(address, access, place)) return refused;
   out.address = address & ~(Page::bytes - 1);
+  if (place.mapping == nullptr) {
+    static std::byte zeros[Page::bytes];
+    thread_local std::byte lost[Page::bytes];
+    out.data = access == Access::write ? lost : zeros;
+    out.marks = nullptr;
+    out.unbacked = true;
+    return {};
+  }
   out.data = place.copies == nullptr
                  ? place.mapping->buffer->host + place.page * Page::bytes
                  : place.copies->page(place.page, access == Access::write ? L2Use::write : L2Use::read);
   out.marks = place.copies == nullptr || access != Access::write ? nullptr : L2Buffer::marks_of(out.data);
   return {};
+}
+
+bool JobMemory::resident(std::uint64_t address) const noexcept {
+  const std::uint64_t at = sign_extended(address);
+  return space_->find(at) != nullptr || !space_->is_sparse(at);
 }
 
 void JobMemory::invalidate_l2() { l2_.invalidate(); }
@@ -89,7 +103,9 @@ std::optional<Fault> JobMemory::load(std::uint64_t address, std::span<std::byte>
     if (auto refused = find(address, Access::read, place)) return refused;
     const std::size_t offset = address % Page::bytes;
     const std::size_t bytes = std::min<std::size_t>(out.size(), Page::bytes - offset);
-    if (place.copies == nullptr)
+    if (place.mapping == nullptr)
+      std::fill_n(out.begin(), bytes, std::byte{0});
+    else if (place.copies == nullptr)
       read_host(place.mapping->buffer->host + place.page * Page::bytes + offset, out.first(bytes));
     else
       place.copies->load(place.page, offset, out.first(bytes));
@@ -105,7 +121,9 @@ std::optional<Fault> JobMemory::store(std::uint64_t address, std::span<const std
     if (auto refused = find(address, Access::write, place)) return refused;
     const std::size_t offset = address % Page::bytes;
     const std::size_t count = std::min<std::size_t>(bytes.size(), Page::bytes - offset);
-    if (place.copies == nullptr)
+    if (place.mapping == nullptr)
+      static_cast<void>(count);  // lost
+    else if (place.copies == nullptr)
       write_host(place.mapping->buffer->host + place.page * Page::bytes + offset, bytes.first(count));
     else
       place.copies->store(place.page, offset, bytes.first(count));

@@ -23,6 +23,7 @@ class JobMemory final : public DeviceMemory {
   ~JobMemory() override;
 
   std::optional<Fault> page(std::uint64_t address, Access access, Page& out) override;
+  bool resident(std::uint64_t address) const noexcept override;
   void invalidate_l2() override;
   void write_back_l2() override;
   std::optional<Fault> load(std::uint64_t address, std::span<std::byte> out) override;

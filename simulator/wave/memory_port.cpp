@@ -24,9 +24,9 @@ std::byte* MemoryPort::miss(std::uint64_t address, Access access) {
   }
   Entry& entry = (access == Access::write ? writes_ : reads_)[slot(address)];
   entry.tag = tag(address);
-  entry.data = page.data;
+  entry.data = page.unbacked && access == Access::write ? unbacked_ : page.data;
   entry.marks = page.marks;
-  return page.data + (address & (Page::bytes - 1));
+  return entry.data + (address & (Page::bytes - 1));
 }
 
 bool MemoryPort::load(std::uint64_t address, void* out, std::size_t bytes) {

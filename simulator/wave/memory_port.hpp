@@ -34,6 +34,10 @@ class MemoryPort {
     if (entry.marks != nullptr) Page::mark_bytes(entry.marks + (address & (Page::bytes - 1)), bytes);
   }
 
+  // Whether a pointer of write() is to a page without memory: what is written there is lost, and may be read until
+  // then.
+  bool is_unbacked(const std::byte* at) const noexcept { return at >= unbacked_ && at < unbacked_ + Page::bytes; }
+
   // Any length, over page ends. False: fault() says why; what lies before the fault may have been moved.
   bool load(std::uint64_t address, void* out, std::size_t bytes);
   bool store(std::uint64_t address, const void* in, std::size_t bytes);
@@ -60,6 +64,7 @@ class MemoryPort {
   std::optional<Fault> fault_;
   Entry reads_[entries];
   Entry writes_[entries];
+  alignas(64) std::byte unbacked_[Page::bytes] = {};
 };
 
 }  // namespace kiln::simulator

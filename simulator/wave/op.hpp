@@ -112,6 +112,8 @@ struct LaneMemory {
                      std::uint32_t mask);
   void (*store_lanes)(const std::uint32_t* const* rows, unsigned count, std::byte* data, const std::uint32_t* offsets,
                       std::uint32_t mask);
+  // Whether one of `bits` is set in a lane's word, where the mask is set.
+  bool (*any_has)(const std::uint32_t* words, std::uint32_t bits, std::uint32_t mask);
 };
 
 // VectorChoice: which build of the vector instructions runs. Both give the same bits.
@@ -130,6 +132,7 @@ struct VectorBuild {
   Run copy_row = nullptr;            // vdst <- source 0, raw: the Ops that instructions are split into
   Run lane_control_begin = nullptr;  // DPP: moves source 0 into row 0 and narrows EXEC
   Run lane_control_end = nullptr;    // restores EXEC
+  Run lane_control_merge = nullptr;  // DPP that left EXEC alone: source 0 to the lanes that take part
   Run sub_word_source = nullptr;     // SDWA: selects and extends source 0 into vdst
   Run sub_word_result = nullptr;     // SDWA: puts row 0 into part of vdst
 };
@@ -154,6 +157,7 @@ namespace kiln::simulator::lane_control {
 inline constexpr std::uint8_t bound = 1;     // a lane without a source reads zero; else it is off
 inline constexpr std::uint8_t inactive = 2;  // reads from lanes that are off, too
 inline constexpr std::uint8_t eight = 4;     // DPP8
+inline constexpr std::uint8_t whole = 8;     // EXEC stays; the lanes that take part are for lane_control_merge
 
 inline constexpr std::uint16_t pad = 0;
 inline constexpr std::uint16_t extend = 1;

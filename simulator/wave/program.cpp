@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <span>
+#include <unordered_set>
 #include <utility>
 
 #include "simulator/wave/check/wave_check.hpp"
@@ -45,6 +46,27 @@ MultiplyAdd step_of(const Op& op, WaveSize wave) {
   return step;
 }
 
+// Puts the steps of a run that share their second source side by side, if no step reads or writes another's result.
+void group_by_source(std::span<MultiplyAdd> run) {
+  std::unordered_set<std::uint32_t> results;
+  for (const MultiplyAdd& step : run) results.insert(step.result);
+  const bool independent =
+      results.size() == run.size() && std::all_of(run.begin(), run.end(), [&](const auto& step) {
+        const auto is_free = [&](std::uint32_t source) { return source == step.result || !results.contains(source); };
+        return is_free(step.source[0]) && is_free(step.source[1]) && is_free(step.source[2]);
+      });
+  for (std::size_t i = 0; i < run.size(); ++i) run[i].op = static_cast<std::uint32_t>(i);
+  if (independent) {
+    std::stable_sort(run.begin(), run.end(), [](const MultiplyAdd& a, const MultiplyAdd& b) {
+      return a.source[1] != b.source[1] ? a.source[1] < b.source[1] : a.source[0] < b.source[0];
+    });
+  }
+  for (std::size_t i = 1; i < run.size(); ++i) {
+    const bool same = run[i].source[1] == run[i - 1].source[1] && run[i - 1].result != run[i].source[1];
+    run[i].same_second = same ? 1 : 0;
+  }
+}
+
 // Fills in `fused` and `steps`.
 void fuse(Block& block, const SemanticsTable& semantics, WaveSize wave) {
   constexpr std::size_t shortest = 2;
@@ -70,6 +92,7 @@ void fuse(Block& block, const SemanticsTable& semantics, WaveSize wave) {
     run.extra = static_cast<std::uint16_t>(count);
     run.index = block.ops[at].index;
     block.fused.push_back(run);
+    group_by_source({&block.steps[step], count});
     step += count;
     at = end;
   }

@@ -161,7 +161,19 @@ std::optional<std::string> Resolver::buffer(const DecodedAt& at, Op base, std::v
   op.offset = in.offset;
   op.extra = in.buffer_format;
   op.select = static_cast<std::uint8_t>((in.dst.present() ? 1 : 0) | (in.idxen ? 2 : 0) | (in.offen ? 4 : 0));
+  const bool status = in.tfe && in.format != Format::mimg;
+  if (status) {
+    ops.push_back(op);
+    ops.back().run = &memory_unit::buffer_status;
+  }
   ops.push_back(op);
+  if (status) {
+    Op copy = base;
+    copy.run = semantics_.vector().copy_row;
+    copy.vdst = static_cast<std::uint16_t>(op.vdst + dwords_of(in.dst.type, WaveSize::wave32) - 1);
+    set_row(copy, 0, 0);
+    ops.push_back(copy);
+  }
   return std::nullopt;
 }
 

@@ -8,7 +8,7 @@
 namespace kiln::simulator {
 namespace {
 
-constexpr unsigned dpp_row = 0, result_row = 0, first_selected_row = 1;  // scratch rows
+constexpr unsigned dpp_row = 0, result_row = 0, first_selected_row = 1, dpp_result_row = 3;  // scratch rows
 
 // The modifier that the instruction carries and its handler does not honour.
 std::optional<std::string> unhonoured(const Instruction& in, std::uint8_t takes_what) {
@@ -104,7 +104,8 @@ void Resolver::sub_words(const Instruction& in, const Op& base, Op op, std::vect
   ops.push_back(merge);
 }
 
-// DPP: source 0 moves between lanes into a scratch row before, with EXEC narrowed to the lanes that take part.
+// DPP: source 0 moves between lanes into a scratch row before. If not all lanes of EXEC take part, a result of one
+// whole register goes to a scratch row and from there to the lanes that do; for any other EXEC is narrowed.
 void Resolver::other_lanes(const Instruction& in, const Op& base, Op op, std::vector<Op>& ops) const {
   const VectorBuild& build = semantics_.vector();
   Op begin = base;
@@ -125,6 +126,26 @@ void Resolver::other_lanes(const Instruction& in, const Op& base, Op op, std::ve
     begin.offset = static_cast<std::int32_t>(selectors);
   }
   set_row(op, 0, dpp_row);
+  const bool all_take_part = (begin.select & lane_control::bound) != 0 && begin.detail == 0xFF;
+  const bool one_register = in.dst.is_vgpr() && bits_of(in.dst.type) == 32 && !in.sdst.present() && op.select == 0;
+  if (all_take_part || one_register) {
+    begin.select |= lane_control::whole;
+    ops.push_back(begin);
+    const bool moves_only = in.opcode == Opcode::v_mov_b32 && op.negate == 0 && op.absolute == 0;
+    const std::uint16_t real = op.vdst;
+    if (!all_take_part) op.vdst = dpp_result_row;
+    if (all_take_part || !moves_only) {
+      choose_handler(op, *semantics_.find(in.opcode));
+      ops.push_back(op);
+    }
+    if (all_take_part) return;
+    Op merge = base;
+    merge.run = build.lane_control_merge;
+    set_row(merge, 0, static_cast<std::uint16_t>(moves_only ? dpp_row : dpp_result_row));
+    merge.vdst = real;
+    ops.push_back(merge);
+    return;
+  }
   choose_handler(op, *semantics_.find(in.opcode));
   ops.push_back(begin);
   ops.push_back(op);

@@ -36,6 +36,15 @@ bool runs_avx2(VectorChoice choice) noexcept {
 
 }  // namespace
 
+const SemanticsTable& SemanticsTable::of(VectorChoice choice) {
+  if (choice == VectorChoice::portable) {
+    static const SemanticsTable& table = *new SemanticsTable(choice);
+    return table;
+  }
+  static const SemanticsTable& table = *new SemanticsTable(choice);
+  return table;
+}
+
 SemanticsTable::SemanticsTable(VectorChoice choice)
     : vector_(runs_avx2(choice) ? avx2::vector_build() : portable::vector_build()),
       multiply_adds_(runs_avx2(choice) ? avx2::multiply_adds() : portable::multiply_adds()),
@@ -61,6 +70,7 @@ SemanticsTable::SemanticsTable(VectorChoice choice)
   add(names, "tbuffer_", memory_unit::typed_buffer());
   add(names, "image_", memory_unit::image());
   add(names, "image_", memory_unit::image_detail());
+  add(names, "image_", memory_unit::image_ray());
   for (std::size_t i = 1; i < by_opcode_.size(); ++i) {
     const OpcodeInfo& opcode = info(static_cast<Opcode>(i));
     const auto found = names.find(plain_name(opcode));

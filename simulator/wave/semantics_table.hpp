@@ -11,11 +11,14 @@ namespace kiln::simulator {
 
 // One f32 multiply-add of a run of them, which one Op carries out: place[0] is the first step, place[1] the first of
 // the Ops that the steps stand for, `extra` how many. Where the row of each source and of the result begins, in bytes
-// from the wave's first row. Thread-safety and ownership: values; the block owns them.
+// from the wave's first row. The steps of a run that do not depend on one another stand in the order of their second
+// source. Thread-safety and ownership: values; the block owns them.
 struct MultiplyAdd {
   static constexpr std::uint32_t scalar = 1U << 31U;  // of source 0: a scalar register's index
   std::uint32_t source[3] = {};
   std::uint32_t result = 0;
+  std::uint32_t op = 0;           // which of the run's Ops it stands for
+  std::uint32_t same_second = 0;  // not 0: the step before has the same second source and leaves it alone
 };
 
 // The handler of a run of MultiplyAdd; null: the build has none.
@@ -31,7 +34,7 @@ Run multiply_adds() noexcept;
 // Thread-safety: constant once made. Ownership: owns nothing but the table.
 class SemanticsTable {
  public:
-  explicit SemanticsTable(VectorChoice choice);
+  static const SemanticsTable& of(VectorChoice choice);  // one for the process, never destroyed
 
   // Null: not simulated.
   const Semantics* find(Opcode opcode) const noexcept {
@@ -44,6 +47,8 @@ class SemanticsTable {
   bool is_multiply_add(const Op& op) const noexcept;
 
  private:
+  explicit SemanticsTable(VectorChoice choice);
+
   VectorBuild vector_;
   Run multiply_adds_ = nullptr;
   std::vector<Semantics> by_opcode_;
@@ -65,8 +70,10 @@ SemanticsList local_lanes() noexcept;  // DS: between lanes, without memory
 SemanticsList buffer() noexcept;
 SemanticsList formatted_buffer() noexcept;
 SemanticsList typed_buffer() noexcept;  // MTBUF
-SemanticsList image() noexcept;         // without a sampler
+Next buffer_status(Wave& wave, const Op& op);
+SemanticsList image() noexcept;  // without a sampler
 SemanticsList image_detail() noexcept;
+SemanticsList image_ray() noexcept;
 const Semantics& image_sample() noexcept;  // of every sample and gather
 SemanticsList nothing() noexcept;          // cache maintenance with full names
 

@@ -17,6 +17,7 @@ struct Format {
   BufferFormat layout;
   unsigned bytes = 0;
   unsigned select = 0;
+  bool unbound = false;
 };
 
 constexpr unsigned identity = 4U | 5U << 3U | 6U << 6U | 7U << 9U;
@@ -24,6 +25,10 @@ constexpr unsigned identity = 4U | 5U << 3U | 6U << 6U | 7U << 9U;
 template <bool Typed>
 bool find_format(Wave& wave, const Op& op, const Buffer& buffer, Format& out) {
   const unsigned number = Typed ? op.extra : buffer.descriptor().format;
+  if (!Typed && number == 0) {  // as without a resource: all is outside
+    out.unbound = true;
+    return true;
+  }
   const std::optional<BufferFormat> found = find_buffer_format(wave.generation, number);
   if (!found) {
     refuse(wave, op, FaultKind::bad_state, "buffer format " + std::to_string(number) + " does not exist");
@@ -47,7 +52,7 @@ Next load_format(Wave& wave, const Op& op) {
     if (!buffer.addresses(half, format.bytes, at)) return Next::fault;
     for (Word left = at.active; left != 0; left &= left - 1) {
       const unsigned i = static_cast<unsigned>(__builtin_ctz(left));
-      const bool outside = (at.outside >> i & 1U) != 0;
+      const bool outside = format.unbound || (at.outside >> i & 1U) != 0;
       Element element{};
       if (!outside && !buffer.load(half * group + i, at.lane[i], element.data(), format.bytes)) return Next::fault;
       const Color color = color_of(element, format.layout);
@@ -77,16 +82,21 @@ Next store_format(Wave& wave, const Op& op) {
     if (wave.exec(half) == 0) continue;
     Addresses at;
     if (!buffer.addresses(half, format.bytes, at)) return Next::fault;
-    for (Word left = at.active & ~at.outside; left != 0; left &= left - 1) {
+    for (Word left = format.unbound ? 0 : at.active & ~at.outside; left != 0; left &= left - 1) {
       const unsigned i = static_cast<unsigned>(__builtin_ctz(left));
-      Color color{};
+      Color given{}, color{};
       for (unsigned c = 0; c < count; ++c) {
         if ((op.detail & narrow) == 0) {
-          color[c] = wave.row(op.reg[1] + c, half)[i];
+          given[c] = wave.row(op.reg[1] + c, half)[i];
         } else {
           const bool upper = c % 2 != 0 || (op.detail & high) != 0;
-          color[c] = widened(wave.row(op.reg[1] + c / 2, half)[i] >> (upper ? 16U : 0U), format.layout.type);
+          given[c] = widened(wave.row(op.reg[1] + c / 2, half)[i] >> (upper ? 16U : 0U), format.layout.type);
         }
+      }
+      // A channel takes the component that a load would fill from it.
+      for (unsigned c = 4; c-- > 0;) {
+        const unsigned select = format.select >> 3 * c & 7U;
+        if (select >= 4) color[select - 4] = given[c];
       }
       const Element element = element_of(color, format.layout);
       if (!buffer.store(half * group + i, at.lane[i], element.data(), format.bytes)) return Next::fault;
@@ -125,6 +135,21 @@ SemanticsList formatted_buffer() noexcept { return {Formats<false>::entries, std
 SemanticsList typed_buffer() noexcept { return {Formats<true>::entries, std::size(Formats<true>::entries)}; }
 
 SemanticsList buffer() noexcept { return Operations<Buffer>::list(); }
+
+// Before a load with tfe: into row 0 whether the memory of each lane's element lacks.
+Next buffer_status(Wave& wave, const Op& op) {
+  Buffer buffer(wave, op);
+  for (unsigned half = 0; half < wave.halves; ++half) {
+    Addresses at;
+    if (!buffer.addresses(half, 1, at)) return Next::fault;
+    for (Word left = at.active; left != 0; left &= left - 1) {
+      const unsigned i = static_cast<unsigned>(__builtin_ctz(left));
+      const bool outside = (at.outside >> i & 1U) != 0;
+      wave.row(0, half)[i] = outside || wave.port->memory().resident(at.lane[i]) ? 0 : 1;
+    }
+  }
+  return Next::go;
+}
 
 namespace {
 

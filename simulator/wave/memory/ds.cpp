@@ -222,9 +222,7 @@ Next atomic(Wave& wave, const Op& op) {
     const Word mask = wave.exec(half);
     if (mask == 0) continue;
     if (!offsets_of(wave, op, half, sizeof(T), static_cast<Word>(op.offset), offsets)) return Next::fault;
-    Word joined = 0;
-    for (unsigned i = 0; i < group; ++i) joined |= (mask >> i & 1U) != 0 ? offsets[i] : 0U;
-    if ((joined & (sizeof(T) - 1)) != 0) {
+    if (wave.lane_memory->any_has(offsets, sizeof(T) - 1, mask)) {
       unsigned first = 0;
       while ((mask >> first & 1U) == 0 || (offsets[first] & (sizeof(T) - 1)) == 0) ++first;
       Local(wave, op).pointer(first, offsets[first], sizeof(T));  // says so

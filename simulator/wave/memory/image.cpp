@@ -27,6 +27,7 @@ Next load_image(Wave& wave, const Op& op) {
       view.give(half, i, color, is_integer(type));
     }
   }
+  view.give_status();
   return Next::go;
 }
 

@@ -1,7 +1,9 @@
 // Image instructions with a sampler: samples, gathers, and the question for a level of detail.
 //
 // Weights of linear filters have eight bits of fraction, as the card's have. Levels of detail follow the longer of the
-// two derivatives, which a quad's lanes share. Anisotropic filters are refused.
+// two derivatives, which a quad's lanes share. An anisotropic filter takes the mean of samples that lie evenly along
+// that derivative, as many as the other one fits into it, of the level that the shorter part asks for: AMD documents
+// neither the places nor the weights of its own.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -46,10 +48,6 @@ class Sampling {
     if (!view_.open()) return false;
     format_ = view_.format();
     if (format_.type == NumberType::srgb && sampler_.plain_srgb) format_.type = NumberType::unorm;
-    const bool given = shape_.level || shape_.zero;
-    if (sampler_.anisotropic && sampler_.anisotropy != 0 && !given && !shape_.gather) {
-      return view_.refuse_image("an anisotropic filter");
-    }
     return true;
   }
 
@@ -57,10 +55,16 @@ class Sampling {
   NumberType type() const { return format_.type; }
 
   Arguments arguments(unsigned half, unsigned lane) const;
-  // Of the lane's quad: what its derivatives ask for, without limits.
-  float detail(unsigned half, unsigned lane, const Arguments& own) const;
+  // Of the lane's quad: the level that its derivatives ask for, without limits, and the line of samples.
+  struct Detail {
+    float level = 0;
+    unsigned samples = 1;
+    float line[3] = {};
+  };
+  Detail detail(unsigned half, unsigned lane, const Arguments& own) const;
   float limited(float lod, const Arguments& own) const;
   bool sample(unsigned lane, const Arguments& given, float lod, Color& out) const;
+  bool sample_line(unsigned lane, const Arguments& given, const Detail& detail, float lod, Color& out) const;
   bool gather(unsigned lane, const Arguments& given, float lod, Color& out) const;
   const ImageShape& shape() const { return shape_; }
 
@@ -131,9 +135,9 @@ Arguments Sampling::arguments(unsigned half, unsigned lane) const {
   return out;
 }
 
-float Sampling::detail(unsigned half, unsigned lane, const Arguments& own) const {
-  if (shape_.zero) return 0;
-  if (shape_.level) return own.level;
+Sampling::Detail Sampling::detail(unsigned half, unsigned lane, const Arguments& own) const {
+  if (shape_.zero) return {};
+  if (shape_.level) return {own.level};
   Arguments quad = own;
   if (!shape_.derivatives) {
     const unsigned first = lane & ~3U;
@@ -145,16 +149,25 @@ float Sampling::detail(unsigned half, unsigned lane, const Arguments& own) const
   }
   const Texel size = view_.size(view_.descriptor().base_level);
   const float scale[3] = {static_cast<float>(size.x), static_cast<float>(size.y), static_cast<float>(size.z)};
-  float longest = 0;
-  for (const auto& along : quad.along) {
+  float length[2];
+  for (unsigned way = 0; way < 2; ++way) {
     float square = 0;
     for (unsigned axis = 0; axis < axes(); ++axis) {
-      const float part = along[axis] * (normalised() ? scale[axis] : 1);
+      const float part = quad.along[way][axis] * (normalised() ? scale[axis] : 1);
       square += part * part;
     }
-    longest = std::fmax(longest, square);
+    length[way] = std::sqrt(square);
   }
-  return std::log2(longest) / 2 + own.bias;
+  const unsigned longer = length[0] >= length[1] ? 0 : 1;
+  Detail out;
+  if (sampler_.anisotropic && !is_integer(format_.type) && !shape_.gather) {
+    const float ratio = std::ceil(length[longer] / std::fmax(length[1 - longer], 1e-30F) - 1 / 64.0F);
+    out.samples =
+        static_cast<unsigned>(std::fmin(std::fmax(ratio, 1.0F), static_cast<float>(1U << sampler_.anisotropy)));
+    std::copy_n(quad.along[longer], 3, out.line);
+  }
+  out.level = std::log2(length[longer] / static_cast<float>(out.samples)) + own.bias;
+  return out;
 }
 
 float Sampling::limited(float lod, const Arguments& own) const {
@@ -317,6 +330,24 @@ bool Sampling::sample(unsigned lane, const Arguments& given, float lod, Color& o
   return true;
 }
 
+bool Sampling::sample_line(unsigned lane, const Arguments& given, const Detail& detail, float lod, Color& out) const {
+  if (detail.samples == 1) return sample(lane, given, lod, out);
+  const auto count = static_cast<float>(detail.samples);
+  float sum[4] = {};
+  for (unsigned i = 0; i < detail.samples; ++i) {
+    Arguments moved = given;
+    for (unsigned axis = 0; axis < axes(); ++axis) {
+      moved.at[axis] += detail.line[axis] * ((static_cast<float>(i) + 0.5F) / count - 0.5F);
+      if (cube()) moved.at[axis] = std::fmin(std::fmax(moved.at[axis], 0.0F), 1.0F);
+    }
+    Color color{};
+    if (!sample(lane, moved, lod, color)) return false;
+    for (unsigned c = 0; c < 4; ++c) sum[c] += float_of(color[c]);
+  }
+  for (unsigned c = 0; c < 4; ++c) out[c] = word_of(sum[c] / count);
+  return true;
+}
+
 // One component of the four texels that a linear filter would mix, the lower row first, against the clock.
 bool Sampling::gather(unsigned lane, const Arguments& given, float lod, Color& out) const {
   const ImageDescriptor& image = view_.descriptor();
@@ -349,9 +380,11 @@ Next sample_image(Wave& wave, const Op& op) {
       const Arguments given = sampling.arguments(half, i);
       Color color{};
       if (!view.descriptor().is_null()) {
-        const float lod = sampling.limited(sampling.detail(half, i, given), given);
+        const Sampling::Detail detail = sampling.detail(half, i, given);
+        const float lod = sampling.limited(detail.level, given);
         const bool gathers = sampling.shape().gather;
-        if (!(gathers ? sampling.gather(lane, given, lod, color) : sampling.sample(lane, given, lod, color))) {
+        if (!(gathers ? sampling.gather(lane, given, lod, color)
+                      : sampling.sample_line(lane, given, detail, lod, color))) {
           return Next::fault;
         }
       }
@@ -366,6 +399,7 @@ Next sample_image(Wave& wave, const Op& op) {
       view.give(half, i, colors[i], is_integer(sampling.type()));
     }
   }
+  view.give_status();
   return Next::go;
 }
 
@@ -380,7 +414,7 @@ Next image_lod(Wave& wave, const Op& op) {
     for (Word left = wave.exec(half); left != 0; left &= left - 1) {
       const unsigned i = static_cast<unsigned>(__builtin_ctz(left));
       const Arguments given = sampling.arguments(half, i);
-      const float asked = sampling.detail(half, i, given);
+      const float asked = sampling.detail(half, i, given).level;
       const float inside = std::fmin(std::fmax(sampling.limited(asked, given), 0.0F), levels);
       colors[i] = {word_of(inside), word_of(asked), 0, 0};
     }

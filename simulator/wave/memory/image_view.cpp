@@ -91,13 +91,17 @@ bool ImageView::find(unsigned level, Texel at, Found& out) const noexcept {
   const Word first = descriptor_.is_volume() && !descriptor_.layers_of_volume ? 0 : descriptor_.base_layer;
   const unsigned shift = format_.block != 0 ? 2 : 0;
   out.address = layout_.address(level, at.x >> shift, at.y >> shift, first + at.z);
-  if (descriptor_.compressed) out.key = layout_.key(level, first + at.z, out.address);
+  if (descriptor_.compressed) {
+    out.key = layout_.has_tile_words() ? layout_.tile_word(level, at.x, at.y, first + at.z)
+                                       : layout_.key(level, first + at.z, out.address);
+  }
   return true;
 }
 
 bool ImageView::load(unsigned lane, unsigned level, Texel at, const BufferFormat& as, Color& out, bool& outside) const {
   Found place;
   outside = !find(level, at, place);
+  if (instruction_.tfe && !outside && !wave_.port->memory().resident(place.address)) without_memory_ |= Wide{1} << lane;
   std::optional<Element> element;
   if (!outside && descriptor_.compressed && !cleared(lane, place, element)) return false;
   if (!element) {
@@ -109,9 +113,16 @@ bool ImageView::load(unsigned lane, unsigned level, Texel at, const BufferFormat
 }
 
 bool ImageView::cleared(unsigned lane, const Found& at, std::optional<Element>& out) const {
+  out.reset();
+  if (layout_.has_tile_words()) {
+    Word word = 0;
+    if (!global_.load(lane, at.key, &word, sizeof(word))) return false;
+    // Fields of depth and of stencil, which are all ones where the texels stand as they are.
+    const bool plain = bytes_ == 1 ? (word >> 8U & 3U) == 3U : (word & 15U) == 15U;
+    return plain || refuse_image("compressed depth or stencil (HTILE word " + hex(word) + ")");
+  }
   std::uint8_t key = 0;
   if (!global_.load(lane, at.key, &key, 1)) return false;
-  out.reset();
   constexpr Word one = 0x3F800000;
   switch (cleared_by(key, wave_.generation)) {
     case Cleared::no:
@@ -190,6 +201,17 @@ bool ImageView::addresses(unsigned half, unsigned, Addresses& out) {
     out.lane[i] = found.address;
   }
   return true;
+}
+
+void ImageView::give_status() const {
+  if (!instruction_.tfe) return;
+  const unsigned row = op_.vdst + dwords_of(instruction_.dst.type, WaveSize::wave32) - 1;
+  for (unsigned half = 0; half < wave_.halves; ++half) {
+    for (Word left = wave_.exec(half); left != 0; left &= left - 1) {
+      const unsigned i = static_cast<unsigned>(__builtin_ctz(left));
+      wave_.row(row, half)[i] = static_cast<Word>(without_memory_ >> (half * group + i) & 1U);
+    }
+  }
 }
 
 void ImageView::give(unsigned half, unsigned lane, const Color& color, bool is_integer_color) const {

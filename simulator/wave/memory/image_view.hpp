@@ -63,6 +63,8 @@ class ImageView {
   void texel_of(unsigned half, unsigned lane, unsigned& level, Texel& at) const;
   // Writes a color's components, as the instruction's mask and D16 have them.
   void give(unsigned half, unsigned lane, const Color& color, bool is_integer_color) const;
+  // With tfe: behind the data, for all active lanes, whether a texel that load() was called for had no memory.
+  void give_status() const;
 
   bool refuse_image(const std::string& what) const;
 
@@ -80,6 +82,7 @@ class ImageView {
   BufferFormat format_;
   ImageLayout layout_;
   unsigned bytes_ = 0;
+  mutable Wide without_memory_ = 0;  // lanes; of an instruction with tfe
 };
 
 }  // namespace kiln::simulator::memory_unit

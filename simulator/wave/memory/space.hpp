@@ -71,6 +71,8 @@ class Global {
     std::byte* at = wave_.port->write(address);
     if (at == nullptr) {
       failed();
+    } else if (wave_.port->is_unbacked(at)) {
+      std::memset(at, 0, bytes);
     } else {
       wave_.port->mark(address, bytes);
     }

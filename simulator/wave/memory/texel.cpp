@@ -218,7 +218,7 @@ Color color_of(const Element& element, const BufferFormat& format) noexcept {
 }
 
 Color block_color(const Element& block, const BufferFormat& format, unsigned x, unsigned y) noexcept {
-  constexpr unsigned bc1 = 1, bc2 = 2, bc3 = 3, bc5 = 5;
+  constexpr unsigned bc1 = 1, bc2 = 2, bc3 = 3, bc5 = 5, bc6 = 6;
   const unsigned texel = 4 * y + x, half = 8;
   const bool is_signed = format.type == NumberType::snorm;
   Four color{0, 0, 0, 1};
@@ -226,6 +226,8 @@ Color block_color(const Element& block, const BufferFormat& format, unsigned x, 
     color = ramp_color(block.data() + (format.block == bc1 ? 0 : half), texel, format.block == bc1);
     if (format.block == bc2) color[3] = static_cast<float>(channel_of(block, 4 * texel, 4)) / 15;
     if (format.block == bc3) color[3] = ramp_value(block.data(), texel, false);
+  } else if (format.block >= bc6) {
+    color = bptc_color(block, format, texel);
   } else {
     color[0] = ramp_value(block.data(), texel, is_signed);
     if (format.block == bc5) color[1] = ramp_value(block.data() + half, texel, is_signed);

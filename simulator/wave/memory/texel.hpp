@@ -21,6 +21,8 @@ bool is_integer(NumberType type) noexcept;
 Color color_of(const Element& element, const BufferFormat& format) noexcept;  // what is absent: 0, 0, 1
 // Of one texel of a compressed block.
 Color block_color(const Element& block, const BufferFormat& format, unsigned x, unsigned y) noexcept;
+// Of BC6 and BC7: four floats; sRGB as stored.
+std::array<float, 4> bptc_color(const Element& block, const BufferFormat& format, unsigned texel) noexcept;
 Element element_of(const Color& color, const BufferFormat& format) noexcept;  // floats rounded to nearest even
 // A descriptor's choice for one component: 0, 1, or a channel.
 std::uint32_t chosen(const Color& color, unsigned select, NumberType type) noexcept;

@@ -274,20 +274,28 @@ KILN_LANE void multiply_add_steps(Wave& wave, const Op& op) {
   const Op* const each = reinterpret_cast<const Op*>(op.place[1]);
   auto* const rows = reinterpret_cast<std::byte*>(wave.rows);
   const auto row = [rows](std::uint32_t offset) { return reinterpret_cast<float*>(rows + offset); };
+  constexpr bool keeps = Vectors <= 4;  // the second source in registers, from step to step
+  __m256 kept[Vectors] = {};
   for (unsigned at = 0; at < op.extra; ++at) {
-    const MultiplyAdd step = steps[at];
-    const float* const b = row(step.source[1]);
+    const MultiplyAdd& step = steps[at];
+    const float* const second = row(step.source[1]);
     const float* const c = row(step.source[2]);
+    if (keeps && step.same_second == 0) {
+      for (unsigned i = 0; i < Vectors; ++i) kept[i] = _mm256_load_ps(second + 8 * i);
+    }
+    const auto b = [&](unsigned i) __attribute__((always_inline)) {
+      return keeps ? kept[i] : _mm256_load_ps(second + 8 * i);
+    };
     __m256 result[Vectors];
     if ((step.source[0] & MultiplyAdd::scalar) != 0) {
       const __m256 a = _mm256_set1_ps(as_float(wave.scalar[step.source[0] & ~MultiplyAdd::scalar]));
       for (unsigned i = 0; i < Vectors; ++i) {
-        result[i] = _mm256_fmadd_ps(a, _mm256_load_ps(b + 8 * i), _mm256_load_ps(c + 8 * i));
+        result[i] = _mm256_fmadd_ps(a, b(i), _mm256_load_ps(c + 8 * i));
       }
     } else {
       const float* const a = row(step.source[0]);
       for (unsigned i = 0; i < Vectors; ++i) {
-        result[i] = _mm256_fmadd_ps(_mm256_load_ps(a + 8 * i), _mm256_load_ps(b + 8 * i), _mm256_load_ps(c + 8 * i));
+        result[i] = _mm256_fmadd_ps(_mm256_load_ps(a + 8 * i), b(i), _mm256_load_ps(c + 8 * i));
       }
     }
     __m256 unordered = _mm256_cmp_ps(result[0], result[1], _CMP_UNORD_Q);
@@ -295,7 +303,7 @@ KILN_LANE void multiply_add_steps(Wave& wave, const Op& op) {
       unordered = _mm256_or_ps(unordered, _mm256_cmp_ps(result[i], result[i + 1], _CMP_UNORD_Q));
     }
     if (_mm256_movemask_ps(unordered) != 0) [[unlikely]] {
-      each[at].run(wave, each[at]);
+      each[step.op].run(wave, each[step.op]);
       continue;
     }
     float* const to = row(step.result);

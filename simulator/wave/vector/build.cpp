@@ -24,6 +24,7 @@ VectorBuild vector_build() noexcept {
   build.copy_row = &vector<[](Word a) { return a; }>;
   build.lane_control_begin = &lane_control_begin;
   build.lane_control_end = &lane_control_end;
+  build.lane_control_merge = &lane_control_merge;
   build.sub_word_source = &sub_word_source;
   build.sub_word_result = &sub_word_result;
   return build;
@@ -205,10 +206,16 @@ void store_lanes(const Word* const* rows, unsigned count, std::byte* data, const
   }
 }
 
+bool any_has(const Word* words, Word bits, Word mask) {
+  Word joined = 0;
+  for (unsigned i = 0; i < group; ++i) joined |= (mask >> i & 1U) != 0 ? words[i] : 0U;
+  return (joined & bits) != 0;
+}
+
 }  // namespace
 
 LaneMemory lane_memory() noexcept {
-  return {&side_by_side_global, &side_by_side_local, &load_row, &local_offsets, &load_lanes, &store_lanes};
+  return {&side_by_side_global, &side_by_side_local, &load_row, &local_offsets, &load_lanes, &store_lanes, &any_has};
 }
 
 // DPP and SDWA: Ops before and after the instruction itself, which finds its source in a scratch row and knows nothing
@@ -310,13 +317,17 @@ KILN_LANE Word selected(Word value, unsigned which, bool sign_extend) {
 Next lane_control_begin(Wave& wave, const Op& op) {
   const bool bound_control = (op.select & lane_control::bound) != 0;
   const bool fetch_inactive = (op.select & lane_control::inactive) != 0;
+  const bool whole = (op.select & lane_control::whole) != 0;
   LaneSources by_selectors{};
   if ((op.select & lane_control::eight) != 0) by_selectors = eight_sources(static_cast<Word>(op.offset));
   const LaneSources& sources = (op.select & lane_control::eight) != 0 ? by_selectors : row_sources(op.extra);
   for (unsigned half = 0; half < wave.halves; ++half) {
     const Word exec = wave.exec(half);
-    alignas(64) Word storage[group], out[group];
+    alignas(64) Word storage[group], moved[group];
     const Word* in = words(wave, op, 0, half, storage);
+    Word* const to = wave.row(op.vdst, half);
+    // Without bound control nobody sees what lanes without a source read.
+    Word* const out = whole && !bound_control ? to : moved;
     move_within_rows(in, sources.lane, out);
     Word there = sources.valid;
     if (!fetch_inactive && exec != ~0U) {
@@ -324,21 +335,29 @@ Next lane_control_begin(Wave& wave, const Op& op) {
       for (unsigned i = 0; i < group; ++i) active |= (exec >> sources.lane[i] & 1U) << i;
       there &= active;
     }
-    Word* to = wave.row(op.vdst, half);
-    if (there == ~0U) {
+    if (out == to) {
+    } else if (there == ~0U) {
       for (unsigned i = 0; i < group; ++i) to[i] = out[i];
     } else {
       for (unsigned i = 0; i < group; ++i) to[i] = (there >> i & 1U) != 0 ? out[i] : 0U;
     }
-    wave.saved_exec[half] = exec;
-    wave.scalar[scalar_index::exec + half] =
-        exec & enabled_lanes(op.detail & 15U, op.detail >> 4U, half) & (bound_control ? ~0U : there);
+    const Word enabled = op.detail == 0xFF ? ~0U : enabled_lanes(op.detail & 15U, op.detail >> 4U, half);
+    const Word taking_part = exec & enabled & (bound_control ? ~0U : there);
+    wave.saved_exec[half] = whole ? taking_part : exec;
+    if (!whole) wave.scalar[scalar_index::exec + half] = taking_part;
   }
   return Next::go;
 }
 
 Next lane_control_end(Wave& wave, const Op&) {
   for (unsigned half = 0; half < wave.halves; ++half) wave.scalar[scalar_index::exec + half] = wave.saved_exec[half];
+  return Next::go;
+}
+
+Next lane_control_merge(Wave& wave, const Op& op) {
+  for (unsigned half = 0; half < wave.halves; ++half) {
+    put(wave, op.vdst, half, wave.saved_exec[half], wave.row(op.reg[0], half));
+  }
   return Next::go;
 }
 

@@ -63,6 +63,7 @@ SemanticsList mask() noexcept;
 LaneMemory lane_memory() noexcept;
 Next lane_control_begin(Wave& wave, const Op& op);
 Next lane_control_end(Wave& wave, const Op& op);
+Next lane_control_merge(Wave& wave, const Op& op);
 Next sub_word_source(Wave& wave, const Op& op);
 Next sub_word_result(Wave& wave, const Op& op);
 

@@ -35,8 +35,8 @@ The decoder is tested against LLVM 19's disassembler: every opcode number of eve
 | VOPD | 2, with literal 3 | gfx11, wave32; both halves may not read one register bank through one port |
 | DS | 2 | GDS is refused |
 | FLAT GLOBAL SCRATCH | 2 | other layout on gfx10.3; loads to LDS are refused |
-| MUBUF MTBUF | 2 | other layout on gfx10.3; tfe and loads to LDS are refused |
-| MIMG | 2 to 5 | lists of address VGPRs: 1 dword on gfx11, up to 3 on gfx10.3; r128, tfe and lwe are refused |
+| MUBUF MTBUF | 2 | other layout on gfx10.3; loads take tfe; loads to LDS are refused |
+| MIMG | 2 to 5 | lists of address VGPRs: 1 dword on gfx11, up to 3 on gfx10.3; loads and samples take tfe; r128 (but for rays) and lwe are refused |
 
 * Operand codes are those of gfx11: 124 null, 125 m0. gfx10.3 exchanges them.
 * Groups of SGPRs are aligned to their size, at most to four, and may end in VCC, which counts as s106 and s107.
@@ -49,11 +49,13 @@ The decoder is tested against LLVM 19's disassembler: every opcode number of eve
 * Images are linear or tiled with one sample, in every swizzle mode except gfx10.3's variable ones, with mipmap levels.
   Tests compare addresses with AMD's address library. It has no formula for 256 KiB D_X of volumes and for the order of
   DCC keys within a level: the simulator uses its own.
-* DCC is read if it says clear or plain. Images are stored plain.
-* Formats: those of buffers, sRGB, 5_6_5, 1_5_5_5, 5_5_5_1, 4_4_4_4, 4_4, 5_9_9_9 and BC1 to BC5.
-* Linear filters have weights of eight bits.
-* BC6, BC7, depth with stencil, several samples and anisotropic filters are refused. The message has the image's type,
-  format, mode and size.
+* DCC is read if it says clear or plain, HTILE of depth and stencil if it says plain. Images are stored plain.
+* Formats: those of buffers, sRGB, 5_6_5, 1_5_5_5, 5_5_5_1, 4_4_4_4, 4_4, 5_9_9_9 and BC1 to BC7.
+* Linear filters have weights of eight bits. An anisotropic filter takes the mean of equal samples along the longer
+  derivative; AMD does not document its own places and weights.
+* Sparse (partially resident) addresses without memory read as zero and lose what is written; tfe says so.
+* Rays (`image_bvh_intersect_ray`) meet boxes of floats and halves, and triangles.
+* Several samples are refused. The message has the image's type, format, mode and size.
 
 ## Precision
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "simulator/isa/llvm.hpp"
+#include "simulator/isa/memory_formats.hpp"
 #include "simulator/isa/printer.hpp"
 #include "simulator/isa/word_source.hpp"
 
@@ -35,7 +36,9 @@ constexpr const char* stricter[] = {"and not simulated",
                                     "takes no absolute value",
                                     "takes no output modifier",
                                     "takes no clamp",
-                                    "of an address that has", "on exceed 256", "the components of an atomic"};
+                                    "of an address that has",
+                                    "on exceed 256",
+                                    "the components of an atomic"};
 
 bool is_stricter(const std::string& reason) {
   return std::any_of(std::begin(stricter), std::end(stricter),
@@ -69,6 +72,8 @@ bool is_looser(const Instruction& i) {
   if (ends_in_vcc(i)) return true;                   // s[104:107] and its like, which LLVM has no name for
   // More dwords of registers than the address fills.
   if (i.format == Format::mimg && i.image.addresses + 2U < 4U * (i.dwords - 2U)) return true;
+  if (i.format == Format::mtbuf && i.tfe) return true;
+  if (i.format == Format::mimg && image_shape(i.opcode).ray_pointer != 0 && (i.glc || i.slc || i.dlc)) return true;
   return i.format == Format::mubuf && i.has(flag::atomic) && i.dlc;
 }
 
@@ -79,7 +84,9 @@ bool same_text(std::string ours, const std::string& theirs, const Instruction& i
       i.opcode == Opcode::s_sendmsg_rtn_b32 || i.opcode == Opcode::s_sendmsg_rtn_b64) {
     return theirs.rfind(ours.substr(0, ours.find_first_of(" ")), 0) == 0;
   }
-  if (i.format == Format::mimg && i.image.scattered && i.image.addresses == 1) {  // LLVM has no list of one
+  // LLVM has no list of one, and no data of three registers for a gather.
+  const bool three = i.image.d16 && i.tfe && image_shape(i.opcode).gather;
+  if (i.format == Format::mimg && (three || (i.image.scattered && i.image.addresses == 1))) {
     return theirs.rfind(ours.substr(0, ours.find_first_of(" ")), 0) == 0;
   }
   switch (i.opcode) {  // an inline constant as a half, or as an integer

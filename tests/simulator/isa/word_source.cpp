@@ -1,8 +1,11 @@
 #include "simulator/isa/word_source.hpp"
 
+#include "simulator/isa/memory_formats.hpp"
+
 namespace kiln::test {
 
 using simulator::Encoding;
+using simulator::Opcode;
 
 unsigned WordSource::numbers(Encoding encoding) const {
   switch (encoding) {
@@ -243,6 +246,12 @@ WordSource::Words WordSource::image(unsigned number) {
     head |= (number & 127u) << 18 | number >> 7 | below(2) << 25 | sometimes(2) << 16 | below(2) << 13;
     head |= below(2) << 12 | below(2) << 7 | below(8) << 3 | (below(2) == 0 ? 0 : below(4)) << 1;
     tail |= sampler << 21 | sometimes(2) << 30;
+  }
+  const Opcode opcode = find_opcode(generation_, Encoding::mimg, number);
+  if (opcode != Opcode::invalid && image_shape(opcode).ray_pointer != 0 && below(4) != 0) {
+    // r128, dmask, unrm; no dimension and no bits of caches
+    head = gfx11() ? (head & ~0x2FF9CU) | 0x8F80U : (head & ~0x203BFB8U) | 0x9F00U;
+    tail &= gfx11() ? ~(31U << 26 | 3U << 21) : ~(31U << 21 | 1U << 31);
   }
   return {head, tail, list(), list(), list()};
 }

@@ -73,6 +73,32 @@ FaultKind fault_of(DeviceMemory& memory, std::uint64_t address, Access access) {
 
 }  // namespace
 
+TEST_CASE("simulator memory: sparse addresses without memory read as zero and lose what is written") {
+  HostBuffer buffer(1);
+  Device device;
+  device.listed = {1};
+  device.table.set_sparse({{0x10000, 0x14000}});
+  device.map(buffer, 0x11000);
+  buffer[0] = std::byte(7);
+  JobMemory job = device.job();
+  for (const std::uint64_t address : {0x10008, 0x13FF8}) {
+    write(job, address, 5);
+    CHECK(read(job, address) == std::byte(0));
+    CHECK_FALSE(job.resident(address));
+    CHECK(fault_of(job, address, Access::execute) == FaultKind::unmapped);
+  }
+  CHECK(read(job, 0x11000) == std::byte(7));
+  CHECK(job.resident(0x11000));
+  CHECK(fault_of(job, 0xFFF8, Access::read) == FaultKind::unmapped);
+  CHECK(fault_of(job, 0x14000, Access::write) == FaultKind::unmapped);
+  std::array<std::byte, 16> bytes;
+  bytes.fill(std::byte(9));
+  CHECK_FALSE(job.store(0x12FF8, bytes));
+  CHECK_FALSE(job.load(0x10FF8, bytes));  // over the end into the buffer
+  CHECK(bytes[7] == std::byte(0));
+  CHECK(bytes[8] == std::byte(7));
+}
+
 TEST_CASE("simulator memory: what the host writes after L2 has read a page is not seen until L2 is invalidated") {
   HostBuffer buffer(1);
   Device device;

@@ -14,7 +14,7 @@ constexpr std::uint32_t ieee_mode = 0xF0U | 1U << mode_bit::dx10_clamp | 1U << m
 
 }  // namespace
 
-Bench::Bench(BenchSettings settings) : settings_(settings), semantics_(settings.vectors) {
+Bench::Bench(BenchSettings settings) : settings_(settings), semantics_(SemanticsTable::of(settings.vectors)) {
   const unsigned lanes = static_cast<unsigned>(settings.wave);
   storage_.resize((scratch_rows + vgprs) * lanes + 16);
   void* begin = storage_.data();

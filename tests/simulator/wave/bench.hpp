@@ -50,7 +50,7 @@ class Bench {
 
  private:
   BenchSettings settings_;
-  SemanticsTable semantics_;
+  const SemanticsTable& semantics_;
   MemoryPort port_;
   std::vector<std::uint32_t> storage_;
 };

@@ -56,7 +56,22 @@ class FakeMemory final : public DeviceMemory {
     return marked;
   }
 
+  // A page that is mapped without memory.
+  std::uint64_t allocate_sparse() {
+    sparse_ = next_;
+    next_ += 2 * Page::bytes;
+    return sparse_;
+  }
+  bool resident(std::uint64_t address) const noexcept override {
+    return address / Page::bytes != sparse_ / Page::bytes;
+  }
+
   std::optional<Fault> page(std::uint64_t address, Access access, Page& out) override {
+    if (!resident(address)) {
+      out = {sparse_, nothing_.get(), nullptr, true};
+      std::memset(out.data, 0, Page::bytes);
+      return std::nullopt;
+    }
     const Area* area = find(address);
     if (area == nullptr) return Fault{FaultKind::unmapped, address, {}, "no page"};
     if ((access == Access::write && area->rights != Rights::read_write) ||
@@ -88,6 +103,8 @@ class FakeMemory final : public DeviceMemory {
 
   std::vector<Area> areas_;
   std::uint64_t next_ = 0x4000'0000'0000;
+  std::uint64_t sparse_ = ~std::uint64_t{0};  // none
+  std::unique_ptr<std::byte[]> nothing_ = std::make_unique<std::byte[]>(Page::bytes);
 };
 
 }  // namespace kiln::simulator::test

@@ -48,7 +48,7 @@ struct Fields {
   Generation generation = Generation::gfx11;
   ImageDim dim = ImageDim::two;
   unsigned data = 10, address = 1, resource = 8, sampler = 0, mask = 15;
-  bool glc = false, a16 = false, d16 = false, unnormalised = false;
+  bool glc = false, a16 = false, d16 = false, unnormalised = false, tfe = false;
   std::vector<unsigned> list = {};  // of the address, behind the first
 };
 
@@ -60,10 +60,10 @@ inline std::vector<U> mimg(const char* name, const Fields& f) {
   if (f.generation == Generation::gfx11) {
     head |= number << 18U | (f.d16 ? 1U << 17U : 0) | (f.a16 ? 1U << 16U : 0) | (f.glc ? 1U << 14U : 0) | dim << 2U;
     head |= (f.unnormalised ? 1U << 7U : 0) | (lists != 0 ? 1U : 0U);
-    tail |= f.sampler / 4 << 26U;
+    tail |= f.sampler / 4 << 26U | (f.tfe ? 1U << 21U : 0);
   } else {
     head |= (number & 127U) << 18U | number >> 7U | (f.glc ? 1U << 13U : 0) | dim << 3U | lists << 1U;
-    head |= f.unnormalised ? 1U << 12U : 0;
+    head |= (f.unnormalised ? 1U << 12U : 0) | (f.tfe ? 1U << 16U : 0);
     tail |= f.sampler / 4 << 21U | (f.a16 ? 1U << 30U : 0) | (f.d16 ? 1U << 31U : 0);
   }
   std::vector<U> words{head, tail};

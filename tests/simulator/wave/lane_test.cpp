@@ -76,6 +76,32 @@ TEST_CASE("simulator DPP: eight lanes, sums, and compares", "[simulator][wave]")
   CHECK(bench.sgpr(operand::vcc_lo) == 0x55555555);  // quads of 0 0 2 2
 }
 
+// Lanes 0 of each row have no source, lane 40 is off, and bank 1 is left out.
+TEST_CASE("simulator DPP: lanes that take no part keep what they had", "[simulator][wave]") {
+  Bench bench({Generation::gfx11, WaveSize::wave64});
+  for (unsigned lane = 0; lane < 64; ++lane) bench.vgpr(1, lane) = lane;
+  bench.set_vgpr(2, 3);
+  for (unsigned v = 3; v < 7; ++v) bench.set_vgpr(v, 900 + v);
+  bench.set_vgpr(7, 0x40000000);  // 2.0
+  bench.set_vgpr(8, 0x40400000);  // 3.0
+  bench.set_vgpr(9, 0x3F800000);  // 1.0
+  bench.set_exec(~(std::uint64_t{1} << 40U));
+  const U right = dpp_word(1, 0x111, false, false, 15, 13);
+  REQUIRE_FALSE(bench.run({encode::vop2("v_add_nc_u32", 3, dpp16, v(2)), right,       //
+                           encode::vop1("v_mov_b32", 4, dpp16), right,                //
+                           encode::vop2("v_add_nc_u32", 1, dpp16, v(2)), right,       // in place
+                           encode::vop2("v_fmac_f32", 9, dpp16, v(8)), right | 6}));  // v7
+  for (unsigned lane = 0; lane < 64; ++lane) {
+    const bool part = lane % 16 != 0 && lane / 4 % 4 != 1 && lane != 40 && lane != 41;
+    INFO("lane " << lane);
+    CHECK(bench.vgpr(3, lane) == (part ? lane - 1 + 3 : 903));
+    CHECK(bench.vgpr(4, lane) == (part ? lane - 1 : 904));
+    CHECK(bench.vgpr(1, lane) == (part ? lane - 1 + 3 : lane));
+    CHECK(bench.vgpr(9, lane) == (part ? 0x40E00000U : 0x3F800000U));
+  }
+  CHECK(bench.exec() == ~(std::uint64_t{1} << 40U));
+}
+
 TEST_CASE("simulator DPP: compares on gfx10.3, as Mesa's compiler emits them", "[simulator][wave]") {
   for (const WaveSize size : {WaveSize::wave32, WaveSize::wave64}) {
     Bench bench({Generation::gfx10_3, size, VectorChoice::best});

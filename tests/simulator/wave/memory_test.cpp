@@ -324,6 +324,22 @@ TEST_CASE("simulator buffers: formatted elements", "[simulator][wave]") {
   CHECK(bench.vgpr(21, 0) == 77);
   CHECK(bench.vgpr(22, 0) == 0);
   CHECK(bench.vgpr(23, 0) == 1);
+
+  // A store undoes the selection: the first component is what a load takes from the third channel.
+  for (unsigned c = 0; c < 4; ++c) {
+    const float component = c == 0 ? 1.0F : 0.0F;
+    std::memcpy(&bench.vgpr(4 + c, 0), &component, 4);
+  }
+  bench.set_exec(1);
+  REQUIRE_FALSE(bench.run(encode::mubuf("buffer_store_format_xyzw", 4, 1, 12, 128, 0, true, false)));
+  CHECK(bench.memory.values<U>(address, 1)[0] == 0x00FF0000);
+  // Format 0 is no resource.
+  set_descriptor(bench, 8, address, 4, 4, identity);
+  REQUIRE_FALSE(bench.run(encode::join({encode::mubuf("buffer_store_format_x", 31, 1, 8, 128, 0, true, false),
+                                        encode::mubuf("buffer_load_format_xyzw", 8, 1, 8, 128, 0, true, false)})));
+  CHECK(bench.memory.values<U>(address, 1)[0] == 0x00FF0000);
+  CHECK(bench.vgpr(8, 0) == 0);
+  CHECK(bench.vgpr(11, 0) == 0);
 }
 
 TEST_CASE("simulator memory: stores and atomics mark exactly the bytes that they write", "[simulator][wave]") {
