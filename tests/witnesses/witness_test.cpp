@@ -8,7 +8,9 @@
 
 #include <catch2/catch.hpp>
 
+#include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <future>
 
@@ -20,7 +22,9 @@ using simulator::test::RandomProgram;
 const std::filesystem::path shader_folder = KILN_WITNESS_SHADERS;
 const std::filesystem::path out_folder = KILN_WITNESS_OUT;
 
-enum class Api : std::uint8_t { invalid = 0, vulkan, opengl, images };  // images: by OpenGL too
+enum class Api : std::uint8_t { invalid = 0, vulkan, opengl, images, vulkan_images };  // images: by OpenGL too
+
+bool is_vulkan(Api api) { return api == Api::vulkan || api == Api::vulkan_images; }
 
 // One of Mesa's files for the Vulkan loader; empty where it is not installed.
 std::string driver_file(const std::string& driver) {
@@ -37,20 +41,25 @@ WitnessSetup setup_of(Api api, const std::string& name) {
   WitnessSetup setup;
   setup.name = name;
   setup.out = out_folder / name;
-  setup.program = api == Api::vulkan   ? KILN_WITNESS_VULKAN
-                  : api == Api::images ? KILN_WITNESS_IMAGES
-                                       : KILN_WITNESS_OPENGL;
+  setup.program = api == Api::vulkan          ? KILN_WITNESS_VULKAN
+                  : api == Api::vulkan_images ? KILN_WITNESS_VULKAN_IMAGES
+                  : api == Api::images        ? KILN_WITNESS_IMAGES
+                                              : KILN_WITNESS_OPENGL;
   setup.arguments = {"--shaders", shader_folder.string()};
-  if (api == Api::vulkan) setup.arguments.insert(setup.arguments.end(), {"--spirv", KILN_WITNESS_SPIRV});
+  if (is_vulkan(api)) {
+    setup.arguments.insert(setup.arguments.end(),
+                           {"--spirv", api == Api::vulkan ? KILN_WITNESS_SPIRV : KILN_WITNESS_IMAGE_SPIRV});
+  }
   setup.environment = {{"MESA_SHADER_CACHE_DISABLE", "1"}, {"LD_PRELOAD", ""}, {"KILN_SIM_TARGET", ""}};
   return setup;
 }
 
 WitnessRun run_software(Api api, const std::vector<ShaderCase>& cases) {
-  WitnessSetup setup = setup_of(api, api == Api::vulkan   ? "lavapipe"
-                                     : api == Api::images ? "llvmpipe-images"
-                                                          : "llvmpipe");
-  if (api == Api::vulkan) {
+  WitnessSetup setup = setup_of(api, api == Api::vulkan          ? "lavapipe"
+                                     : api == Api::vulkan_images ? "lavapipe-images"
+                                     : api == Api::images        ? "llvmpipe-images"
+                                                                 : "llvmpipe");
+  if (is_vulkan(api)) {
     setup.environment["VK_ICD_FILENAMES"] = driver_file("lvp_icd");
     if (setup.environment["VK_ICD_FILENAMES"].empty()) return {{}, "lavapipe is not installed", {}, {}};
   } else {
@@ -71,7 +80,7 @@ WitnessSetup simulated_setup(Api api, const std::string& target, const std::stri
   setup.environment["LD_PRELOAD"] = library.filename();
   setup.environment["KILN_SIM_TARGET"] = target;
   setup.environment["RADV_PERFTEST"] = "";
-  if (api == Api::vulkan) {
+  if (is_vulkan(api)) {
     setup.arguments.insert(setup.arguments.end(), {"--queue", queue});
     setup.environment["VK_ICD_FILENAMES"] = driver_file("radeon_icd");
     if (setup.environment["VK_ICD_FILENAMES"].empty()) skip = "RADV is not installed";
@@ -83,7 +92,10 @@ WitnessSetup simulated_setup(Api api, const std::string& target, const std::stri
 
 WitnessRun run_simulated(Api api, const std::string& target, const std::string& queue, Waves waves,
                          const std::vector<ShaderCase>& cases) {
-  const std::string driver = api == Api::vulkan ? "radv" : api == Api::images ? "radeonsi-images" : "radeonsi";
+  const std::string driver = api == Api::vulkan          ? "radv"
+                             : api == Api::vulkan_images ? "radv-images"
+                             : api == Api::images        ? "radeonsi-images"
+                                                         : "radeonsi";
   std::string skip;
   WitnessSetup setup = simulated_setup(
       api, target, queue,
@@ -188,6 +200,55 @@ void check_simulated_images(const std::string& target, const std::string& chip) 
     return;
   }
   check_images(run_simulated(Api::images, target, "graphics", Waves::as_the_driver_likes, image_cases()), chip);
+}
+
+std::vector<ShaderCase> vulkan_image_cases() {
+  std::vector<ShaderCase> cases;
+  for (const char* name : {"rgba8", "bgra8_srgb", "rgb10_a2", "r5g6b5", "rg16_snorm", "bc1", "bc3_srgb", "bc5_snorm",
+                           "bc6", "bc6_signed", "bc7", "bc7_srgb", "depth16", "sparse"}) {
+    cases.emplace_back().name = name;
+  }
+  return cases;
+}
+
+std::vector<float> floats_of(const Bytes& bytes) {
+  std::vector<float> floats(bytes.size() / sizeof(float));
+  std::memcpy(floats.data(), bytes.data(), floats.size() * sizeof(float));
+  return floats;
+}
+
+// Texels as lavapipe reads them, but for the last places of numbers that are not whole. Of sRGB and of BC1 to BC5
+// lavapipe computes eight bits.
+void check_vulkan_images(const WitnessRun& software, const std::string& target, const std::string& chip) {
+  const auto cases = vulkan_image_cases();
+  const WitnessRun run = run_simulated(Api::vulkan_images, target, "compute", Waves::as_the_driver_likes, cases);
+  if (run.reason.find("not installed") != std::string::npos && skipped(run, "simulated " + target)) return;
+  INFO(run.reason);
+  REQUIRE(run.renderer.find(chip) != std::string::npos);
+  for (const ShaderCase& each : cases) {
+    INFO(target << " " << each.name);
+    const auto found = run.cases.find(each.name);
+    REQUIRE(found != run.cases.end());
+    INFO(found->second.text);
+    CHECK(found->second.outcome == Outcome::ok);
+    const auto reference = software.cases.find(each.name);
+    if (reference == software.cases.end() || reference->second.outcome != Outcome::ok) continue;
+    const bool coarse =
+        each.name == "bgra8_srgb" || each.name == "bc1" || each.name == "bc3_srgb" || each.name == "bc5_snorm";
+    const float allowed = coarse ? 2.0F / 127 : 1e-6F;
+    const std::vector<float> got = floats_of(run.read(each.name, "texels"));
+    const std::vector<float> wanted = floats_of(software.read(each.name, "texels"));
+    REQUIRE(got.size() == wanted.size());
+    std::size_t wrong = 0;
+    for (std::size_t at = 0; at < got.size(); ++at) {
+      const bool both_nan = got[at] != got[at] && wanted[at] != wanted[at];
+      wrong += both_nan || got[at] == wanted[at] ||
+                       std::fabs(got[at] - wanted[at]) <= allowed * std::fmax(1.0F, std::fabs(wanted[at]))
+                   ? 0
+                   : 1;
+    }
+    CHECK(wrong == 0);
+  }
 }
 
 // A driver, and the variable that chooses its compiler's optimizations or its size of a wave.
@@ -406,6 +467,18 @@ TEST_CASE("witnesses::images by llvmpipe, and by radeonsi on the simulated cards
   if (!skipped(software, "llvmpipe")) check_images(software, "llvmpipe");
   check_simulated_images("gfx1100", "gfx1100");
   check_simulated_images("gfx1030", "navi21");
+}
+
+TEST_CASE("witnesses::images by lavapipe, and by RADV on the simulated cards") {
+  if (!built(Api::vulkan)) return;
+  if (!std::filesystem::exists(KILN_SIM_LIBRARY)) {
+    WARN("skipped: " KILN_SIM_LIBRARY " is not built");
+    return;
+  }
+  const WitnessRun software = run_software(Api::vulkan_images, vulkan_image_cases());
+  if (!skipped(software, "lavapipe")) CHECK(count_of(software, Outcome::ok) >= vulkan_image_cases().size() - 1);
+  check_vulkan_images(software, "gfx1100", "GFX1100");
+  check_vulkan_images(software, "gfx1030", "NAVI21");
 }
 
 TEST_CASE("witnesses::radeonsi on the simulated gfx1030") {

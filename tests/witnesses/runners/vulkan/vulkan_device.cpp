@@ -91,6 +91,7 @@ void VulkanDevice::create_device() {
   note("storage16", v11.storageBuffer16BitAccess);
   note("storage8", v12.storageBuffer8BitAccess);
   note("atomic_int64", v12.shaderBufferInt64Atomics);
+  note("sparse_image2D", all.features.sparseResidencyImage2D);
   note("denorm_preserve_float32", controls.shaderDenormPreserveFloat32);
 
   const float priority = 1.0f;
