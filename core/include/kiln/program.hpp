@@ -48,7 +48,7 @@ struct DriverFile {
 };
 
 struct ProgramBinary {
-  std::string format;  // device-specific tag, compared before use: "gl:875f"
+  std::string format;  // device-specific tag, compared before use: "gl2:875f"
   std::vector<std::byte> bytes;
   // Files of the driver's cache that loading and dispatching uses; empty: none or unknown. Valid only for a driver with
   // the same `driver_setting` (driver_setting_of() in kiln/driver_cache.hpp).
