@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "simulator/command_processor/register_map.hpp"
+#include "simulator/command_processor/machine.hpp"
 
 namespace kiln::simulator {
 namespace {

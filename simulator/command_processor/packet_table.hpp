@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include "simulator/command_processor/machine.hpp"
-#include "simulator/command_processor/register_map.hpp"
 
 namespace kiln::simulator {
 

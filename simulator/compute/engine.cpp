@@ -21,7 +21,6 @@
 #include <vector>
 
 #include "simulator/compute/group.hpp"
-#include "simulator/compute/launch.hpp"
 #include "simulator/wave/program.hpp"
 #include "simulator/wave/semantics_table.hpp"
 
@@ -129,7 +128,10 @@ unsigned thread_count(const ComputeLimits& limits) {
 class ComputeEngine::Impl {
  public:
   explicit Impl(const ComputeLimits& limits)
-      : limits_(limits), semantics_(SemanticsTable::of(limits.vectors)), pool_(thread_count(limits)), workers_(pool_.threads()) {}
+      : limits_(limits),
+        semantics_(SemanticsTable::of(limits.vectors)),
+        pool_(thread_count(limits)),
+        workers_(pool_.threads()) {}
 
   std::optional<Fault> run_dispatch(const DispatchState& state, DeviceMemory& memory);
   void forget_code() { ++forgotten_; }

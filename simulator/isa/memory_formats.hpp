@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "simulator/fault.hpp"
-#include "simulator/isa/instruction.hpp"
+#include "simulator/isa/decoder.hpp"
 
 namespace kiln::simulator {
 

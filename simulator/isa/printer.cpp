@@ -1,7 +1,6 @@
 #include "simulator/isa/printer.hpp"
 
 #include "simulator/isa/memory_formats.hpp"
-#include "simulator/isa/printer_operands.hpp"
 
 namespace kiln::simulator {
 namespace {

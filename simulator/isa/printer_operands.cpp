@@ -1,4 +1,4 @@
-#include "simulator/isa/printer_operands.hpp"
+#include "simulator/isa/printer.hpp"
 
 #include <cstdio>
 

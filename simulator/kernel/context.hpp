@@ -8,7 +8,6 @@
 #include <memory>
 #include <mutex>
 
-#include "simulator/kernel/answer.hpp"
 #include "simulator/kernel/device.hpp"
 #include "simulator/kernel/fence.hpp"
 

@@ -1,16 +1,25 @@
-// Device: what the open files of one simulated device share; its journal; and waits on its state.
+// The device as the kernel drives it, and its answers.
+//
+// Answer: what an ioctl of the simulated kernel driver comes to: nothing where it went well, else the error number that
+// the kernel gives and the reason in words, which goes to the journal. A refusal without words is an ordinary answer of
+// the interface (a wait that ran out of time).
+//
+// Thread-safety and ownership: values.
 #pragma once
 
+#include <array>
 #include <chrono>
+#include <cinttypes>
 #include <cstdint>
+#include <cstdio>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "simulator/kernel/answer.hpp"
 #include "simulator/kernel/buffer.hpp"
 #include "simulator/kernel/engine.hpp"
 #include "simulator/kernel/fence.hpp"
@@ -18,6 +27,24 @@
 #include "simulator/kernel/settings.hpp"
 
 namespace kiln::simulator::kernel {
+
+struct Refusal {
+  int error = 0;  // positive errno
+  std::string reason;
+};
+
+using Answer = std::optional<Refusal>;
+
+inline Answer refuse(int error, std::string reason = {}) { return Refusal{error, std::move(reason)}; }
+
+// "0x1f"
+inline std::string hex(std::uint64_t value) {
+  std::array<char, 24> text{};
+  std::snprintf(text.data(), text.size(), "0x%" PRIx64, value);
+  return text.data();
+}
+
+// Device: what the open files of one simulated device share; its journal; and waits on its state.
 
 // Journal: the lines that the simulated device writes where a kernel would write to its log: what it refused and why,
 // faults, resets; on demand every ioctl. Keeps the text of the last fault for whoever asks.

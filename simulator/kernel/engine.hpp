@@ -10,7 +10,7 @@
 #include "simulator/fault.hpp"
 #include "simulator/kernel/target.hpp"
 #include "simulator/memory/address_space.hpp"
-#include "simulator/memory/l2_cache.hpp"
+#include "simulator/memory/job_memory.hpp"
 
 namespace kiln::simulator::kernel {
 

@@ -7,7 +7,6 @@
 
 #include "simulator/fault.hpp"
 #include "simulator/isa/decoder.hpp"
-#include "simulator/isa/instruction.hpp"
 #include "simulator/wave/op.hpp"
 #include "simulator/wave/program.hpp"
 #include "simulator/wave/semantics_table.hpp"

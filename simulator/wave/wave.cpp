@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "simulator/isa/instruction.hpp"
+#include "simulator/isa/decoder.hpp"
 #include "simulator/wave/program.hpp"
 
 namespace kiln::simulator {

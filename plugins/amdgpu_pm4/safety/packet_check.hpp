@@ -100,7 +100,7 @@ class PacketCheck {
   Status check_body(const PacketView& packet);
   Status indirect_buffer(Body body) const;
 
-  // state_packets.cpp
+  // dispatch_packets.cpp
   Status set_registers(const PacketView& packet);
   Status dispatch_indirect(Body body);
   Status acquire(Body body) const;

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "simulator/isa/decoder.hpp"
-#include "simulator/isa/instruction.hpp"
 
 namespace kiln::simulator {
 

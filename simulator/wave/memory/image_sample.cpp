@@ -9,7 +9,7 @@
 #include <cstring>
 #include <iterator>
 
-#include "simulator/wave/memory/image_view.hpp"
+#include "simulator/wave/memory/image.hpp"
 #include "simulator/wave/memory/sampler.hpp"
 #include "simulator/wave/semantics_table.hpp"
 

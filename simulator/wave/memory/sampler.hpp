@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "simulator/isa/instruction.hpp"
+#include "simulator/isa/decoder.hpp"
 #include "simulator/wave/memory/access.hpp"
 
 namespace kiln::simulator::memory_unit {

@@ -1,7 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "bench.hpp"
-#include "simulator/command_processor/register_map.hpp"
+#include "simulator/command_processor/machine.hpp"
 
 namespace kiln::simulator {
 namespace {

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <thread>
 
-#include "simulator/compute/launch.hpp"
+#include "simulator/compute/group.hpp"
 #include "tests/simulator/compute/launcher.hpp"
 
 namespace kiln::simulator::test {
