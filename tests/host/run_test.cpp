@@ -140,7 +140,7 @@ TEST_CASE("a rate above the device's roof is a failed job without figures, and n
   INFO(refused.err);
   REQUIRE(refused.status == 1);
   const auto job = refused.json()["jobs"][0];
-  CHECK(job["status"] == "wrong_result");
+  CHECK(job["status"] == "internal");
   CHECK_THAT(job["error"].get<std::string>(), Contains("fixture:0, whose roof is 0.001"));
   CHECK(job["runs"] == 0);
   CHECK(job["gflops"] == 0);
