@@ -213,10 +213,10 @@ class Images {
       const std::uint32_t column = at % 64, row = at / 64;
       const bool resident = column * 4 < tile.width && row * 16 < tile.height;
       const std::uint32_t value = resident ? 1 + column * 16 + row : 0, bit = resident ? 1 : 0;
-      if (words[4 * at] != value || words[4 * at + 1] != value || words[4 * at + 2] != bit ||
-          words[4 * at + 3] != bit) {
+      if (words[4 * at + 1] != value || words[4 * at + 2] != bit || words[4 * at + 3] != bit) {
         throw std::runtime_error("texel " + std::to_string(column * 4) + ", " + std::to_string(row * 16) + " is " +
-                                 std::to_string(words[4 * at]) + ", residency " + std::to_string(words[4 * at + 2]));
+                                 std::to_string(words[4 * at + 1]) + ", residency " +
+                                 std::to_string(words[4 * at + 2]));
       }
     }
     return got;

@@ -1,4 +1,5 @@
-// An image of which 64 KiB have memory: stores texels 4 and 16 apart, and reads them back with their residency.
+// An image of which 64 KiB have memory: stores texels 4 and 16 apart, and reads them back with their residency. What a
+// sampler fetches in the dispatch that stores it is undefined: of that only the residency counts.
 #version 450
 #extension GL_ARB_sparse_texture2 : require
 layout(local_size_x = 64) in;
