@@ -2,8 +2,8 @@
 //
 // Checksum: XXH3-128 of bytes, in its canonical (big-endian) form.
 //
-// Thread-safety: pure. Ownership: values. It finds accidents; whoever may alter bytes on purpose can repair it, so
-// trust comes from HmacSha256 alone.
+// Thread-safety: pure. Ownership: values. It detects accidental damage only. An
+// attacker can compute it again, so authentication uses HmacSha256.
 #pragma once
 
 #include <array>

@@ -27,7 +27,7 @@ struct BenchArea {
   std::string_view title;
 };
 
-// tuning_database: it is told of the cache's folder, where what was tuned is.
+// tuning_database: the program gets the path of the cache folder, which holds the tuning database.
 enum class BenchNeeds { invalid = 0, nothing, simulated_card, tuning_database };
 
 struct BenchProgram {

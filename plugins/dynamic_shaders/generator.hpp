@@ -27,7 +27,7 @@ namespace kiln::dynamic_shaders {
 class DriftWatch {
  public:
   static constexpr std::uint32_t slow_runs = 8;  // in a row: a busy machine slows some, not all
-  // That they last at least: the first runs of a process are slow, and machines have moods of a second or two.
+  // Least time from the first to the last of them: a process starts slowly, and machines are slow for seconds.
   static constexpr std::chrono::nanoseconds slow_span = std::chrono::seconds(5);
   static constexpr double slow_factor = 1.5;
 

@@ -68,7 +68,7 @@ inline constexpr std::string_view by_tuning = "tuned";  // Choice::by of a store
 // unsupported, invalid_argument: not even the plainest variant can be made, and why. REQUIRES: validate(spec).ok().
 Result<Choice> choose(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect, TuningDatabase& database);
 
-// Whether the record tells of the variant as it is written today.
+// Whether the record was measured with the source that the variant has today.
 bool is_of_today(const TuningRecord& record, const KernelSpec& spec, const DeviceInfo& device, Dialect dialect);
 
 }  // namespace kiln::dynamic_shaders

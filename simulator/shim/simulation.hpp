@@ -30,7 +30,7 @@ constexpr unsigned node_major = 226;
 constexpr unsigned node_minor = 128;
 constexpr std::string_view node_path = "/dev/dri/renderD128";
 
-// Whether a path is one that the tree stands in for. Everything else is the system's.
+// Whether the tree replaces this path. All other paths are those of the system.
 bool is_simulated_path(std::string_view path) noexcept;
 
 class DeviceTree {

@@ -14,7 +14,6 @@ namespace {
 
 constexpr std::size_t header_words = 5;
 constexpr std::uint32_t most_ids = 0x3fffff;  // the specification's limit
-constexpr int deepest_type = 64;
 
 // A literal string: characters of each word from the lowest byte, ended by a zero byte.
 std::string text_at(SpirvModule::Instruction instruction, std::size_t word) {
@@ -460,51 +459,6 @@ void SpirvModule::mark_operands(Instruction instruction) {
       variable->members.insert(operand(instruction, 4));
     }
   }
-}
-
-std::uint64_t SpirvModule::natural_bytes(std::uint32_t type, int depth) const {
-  const Instruction declared = definition(type);
-  if (depth > deepest_type) return 0;
-  std::uint64_t bytes = 0;
-  switch (op(declared)) {
-    case spv::OpTypeBool:
-      return 4;
-    case spv::OpTypeInt:
-    case spv::OpTypeFloat:
-      return operand(declared, 2) / 8;
-    case spv::OpTypeVector:
-    case spv::OpTypeMatrix:
-      return natural_bytes(operand(declared, 2), depth + 1) * operand(declared, 3);
-    case spv::OpTypeArray:
-      return natural_bytes(operand(declared, 2), depth + 1) * constant(operand(declared, 3)).value_or(0);
-    case spv::OpTypeStruct:
-      for (std::size_t i = 2; i < declared.size(); ++i) bytes += natural_bytes(declared[i], depth + 1);
-      return bytes;
-    default:
-      return 0;
-  }
-}
-
-std::uint64_t SpirvModule::bytes_of_shared() const {
-  std::uint64_t bytes = 0;
-  for (const SpirvVariable& variable : variables_) {
-    if (variable.storage == spv::StorageClassWorkgroup && variable.used) bytes += natural_bytes(variable.type, 0);
-  }
-  return bytes;
-}
-
-bool SpirvModule::has_shared_int64_atomics() const {
-  bool found = false;
-  for_each_reached([&](Instruction instruction) {
-    const spv::Op code = op(instruction);
-    if (code < spv::OpAtomicLoad || code > spv::OpAtomicXor) return;
-    const Instruction pointer = definition(operand(instruction, code == spv::OpAtomicStore ? 1 : 3));
-    const Instruction type = definition(operand(pointer, 1));
-    if (op(type) != spv::OpTypePointer || operand(type, 2) != spv::StorageClassWorkgroup) return;
-    const Instruction pointee = definition(operand(type, 3));
-    found = found || (op(pointee) == spv::OpTypeInt && operand(pointee, 2) == 64);
-  });
-  return found;
 }
 
 std::vector<std::uint32_t> SpirvModule::with_bindings(std::span<const std::optional<std::uint32_t>> numbers) const {

@@ -39,6 +39,8 @@ struct SpirvVariable {
   std::set<std::uint32_t> members;     // used members of its struct
 };
 
+inline constexpr int deepest_type = 64;  // structs and arrays in each other: deeper ones are not followed
+
 class SpirvModule {
  public:
   using Instruction = std::span<const std::uint32_t>;  // with its first word; operands from [1]
