@@ -48,9 +48,9 @@ Status call(const char* what, kiln_request& request, const Callback& callback) {
   }
   if (code == KILN_OK) return {};
   const int number = static_cast<int>(code);
-  if (number < KILN_OK || number > KILN_INTERNAL) {
+  if (number < KILN_OK || number > KILN_WRONG_RESULT) {
     return internal_error(who + " returned " + std::to_string(number) + ", expected a kiln_code, 0 to " +
-                          std::to_string(static_cast<int>(KILN_INTERNAL)));
+                          std::to_string(static_cast<int>(KILN_WRONG_RESULT)));
   }
   const std::string why = request.message.empty() ? "it gave no message" : request.message;
   return {static_cast<StatusCode>(number), who + " failed: " + why};

@@ -25,7 +25,7 @@ void check_fault(const std::function<kiln_code(kiln_request*)>& build, kiln_code
 }
 
 TEST_CASE("program faults: the code and the message of a build callback reach the caller") {
-  for (int code = KILN_INVALID_ARGUMENT; code <= KILN_INTERNAL; ++code) {
+  for (int code = KILN_INVALID_ARGUMENT; code <= KILN_WRONG_RESULT; ++code) {
     check_fault(
         [&](kiln_request* request) {
           kiln_request_set_message(request, "line 3: expected ';'");
@@ -42,7 +42,7 @@ TEST_CASE("program faults: a callback that throws is an internal error") {
 }
 
 TEST_CASE("program faults: garbage that a callback returns is an internal error") {
-  for (const int code : {-1, 11, 4711, -2147483647}) {
+  for (const int code : {-1, KILN_WRONG_RESULT + 1, 4711, -2147483647}) {
     check_fault([&](kiln_request*) { return static_cast<kiln_code>(code); }, KILN_INTERNAL,
                 "returned " + std::to_string(code) + ", expected a kiln_code");
   }
