@@ -1,7 +1,7 @@
 # What Kiln stands on, all from the distribution. Each target that needs one links the imported name given here.
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
-find_package(Boost 1.74 REQUIRED)                             # Boost.DLL: headers only
+find_package(Boost 1.74 REQUIRED COMPONENTS program_options)  # and Boost.DLL, of which only headers are used
 # Static: each shared library that core needs is found, mapped and bound at every start of every command, and of these a few
 # functions are used. libcrypto alone was a third of a start.
 set(OPENSSL_USE_STATIC_LIBS TRUE)
@@ -12,19 +12,16 @@ find_path(KILN_xxhash_INCLUDE_DIR xxhash.h REQUIRED)  # used as a header
 find_package(PNG REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(tomlplusplus REQUIRED)
-if(NOT KILN_FUZZ)
-  find_package(Boost 1.74 REQUIRED COMPONENTS program_options)
-  pkg_check_modules(drm REQUIRED IMPORTED_TARGET libdrm libdrm_amdgpu)
-  # The package file that Debian ships with oneDNN demands OpenCL's headers, which nothing here uses.
-  find_path(KILN_DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.hpp REQUIRED)
-  find_library(KILN_DNNL_LIBRARY dnnl REQUIRED)
-  find_program(KILN_GLAD glad REQUIRED)
-  if(KILN_TESTS)
-    find_package(Catch2 2.13 REQUIRED)
-  endif()
-  if(KILN_BENCHMARKS)
-    find_package(benchmark REQUIRED)
-  endif()
+pkg_check_modules(drm REQUIRED IMPORTED_TARGET libdrm libdrm_amdgpu)
+# The package file that Debian ships with oneDNN demands OpenCL's headers, which nothing here uses.
+find_path(KILN_DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.hpp REQUIRED)
+find_library(KILN_DNNL_LIBRARY dnnl REQUIRED)
+find_program(KILN_GLAD glad REQUIRED)
+if(KILN_TESTS)
+  find_package(Catch2 2.13 REQUIRED)
+endif()
+if(KILN_BENCHMARKS)
+  find_package(benchmark REQUIRED)
 endif()
 
 # Optional: Chart.js (libjs-chart.js), which `kiln report` draws with: inlined in every page, never fetched.

@@ -3,6 +3,9 @@
 set(KILN_TEST_OPTIONS -O1)
 if(KILN_SANITIZE)
   set(KILN_TEST_OPTIONS -O0)
+  if(KILN_SANITIZE MATCHES address AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    list(APPEND KILN_TEST_OPTIONS --param=asan-instrumentation-with-call-threshold=0)  # an eighth of the time less
+  endif()
 endif()
 
 if(KILN_TESTS AND NOT KILN_FUZZ)

@@ -1,4 +1,4 @@
-// Opens the module of Ed25519; fuzz targets link the module's code instead.
+// Opens the module of Ed25519. A build for fuzzing links the module's code instead.
 #include "cache/signing_keys.hpp"
 
 #include <dlfcn.h>
@@ -7,10 +7,17 @@
 #include <string>
 #include <system_error>
 
+#ifdef KILN_ED25519_LINKED
+extern "C" const KilnEd25519 kiln_ed25519;
+#endif
+
 namespace kiln {
 
 namespace {
 
+#ifdef KILN_ED25519_LINKED
+Result<const KilnEd25519*> open_ed25519() { return &kiln_ed25519; }
+#else
 std::string words_of_loader() {
   const char* words = dlerror();
   return words == nullptr ? "no reason given" : words;
@@ -30,6 +37,7 @@ Result<const KilnEd25519*> open_ed25519() {
   if (functions == nullptr) return unavailable("Ed25519: " + words_of_loader());
   return functions;
 }
+#endif
 
 }  // namespace
 

@@ -184,7 +184,7 @@ Result<std::vector<DeviceInfo>> Router::candidates(Job& job) {
 std::optional<std::string> Router::last_resort(const Job& job) {
   const std::string& first = wanted(job.request);
   std::vector<DeviceInfo> all = devices_.enumerate_all();
-  std::ranges::stable_partition(all, [&](const DeviceInfo& device) { return device.id == first; });
+  std::stable_partition(all.begin(), all.end(), [&](const DeviceInfo& device) { return device.id == first; });
   for (const DeviceInfo& device : all) {
     if (job.refused.contains(device.id)) continue;
     if (config_.device.fallback == Fallback::never && first != "auto" && device.id != first) continue;

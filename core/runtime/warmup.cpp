@@ -187,7 +187,7 @@ std::vector<KeptProgram> kept_programs(ProgramCache& cache, const Device& device
   if (warmable == nullptr) return {};
   if (tuned.shapes.empty()) return warmable->kept(device, most);
   std::vector<KeptProgram> programs = warmable->kept(device, std::numeric_limits<std::size_t>::max());
-  std::ranges::stable_partition(programs, [&](const KeptProgram& program) { return !tuned.supersede(program); });
+  std::stable_partition(programs.begin(), programs.end(), [&](const KeptProgram& program) { return !tuned.supersede(program); });
   if (programs.size() > most) programs.erase(programs.begin() + static_cast<std::ptrdiff_t>(most), programs.end());
   return programs;
 }

@@ -65,7 +65,6 @@ namespace {
 
 constexpr std::size_t most_together = 16;  // transfers of one batch
 constexpr int poll_ms = 10;                // how often `stop` is read
-constexpr std::size_t first_reserve = 64 << 10;
 
 using Bytes = std::vector<std::byte>;
 

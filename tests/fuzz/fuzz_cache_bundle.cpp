@@ -9,15 +9,6 @@
 #include <cstdint>
 #include <cstdlib>
 
-extern "C" const KilnEd25519 kiln_ed25519;
-
-namespace kiln {
-
-// Linked in here: there is no module beside a fuzzer.
-Result<const KilnEd25519*> ed25519() { return &kiln_ed25519; }
-
-}  // namespace kiln
-
 namespace {
 
 using namespace kiln;

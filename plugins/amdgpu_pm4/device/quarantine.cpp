@@ -79,7 +79,7 @@ void Quarantine::add(const Digest& program, std::int64_t when) {
   }
   std::ranges::stable_sort(newest, std::greater<>(), &std::pair<std::int64_t, Digest>::first);
   // What came last stays also where another one has the same second.
-  std::ranges::stable_partition(newest, [&](const auto& each) { return each.second == program; });
+  std::stable_partition(newest.begin(), newest.end(), [&](const auto& each) { return each.second == program; });
   if (newest.size() > most_kept) newest.resize(most_kept);
   std::vector<Verdict> note;
   for (const auto& [since, digest] : newest) {
