@@ -150,20 +150,21 @@ void MemoryTier::remove_all(const Device& device) {
   domain_.reclaim();  // what a guard held until now
 }
 
-void MemoryTier::dispatched_first(const Digest& digest, std::uint64_t ns) noexcept {
-  note_dispatch(digest, &Entry::first_dispatch_ns, ns);
+std::uint64_t MemoryTier::dispatched_first(const Digest& digest, std::uint64_t ns) noexcept {
+  return note_dispatch(digest, &Entry::first_dispatch_ns, ns);
 }
 
 void MemoryTier::dispatched_later(const Digest& digest, std::uint64_t ns) noexcept {
   note_dispatch(digest, &Entry::later_dispatch_ns, ns);
 }
 
-void MemoryTier::note_dispatch(const Digest& digest, std::uint64_t Entry::*which, std::uint64_t ns) noexcept {
+std::uint64_t MemoryTier::note_dispatch(const Digest& digest, std::uint64_t Entry::*which, std::uint64_t ns) noexcept {
   const std::lock_guard lock(mutex_);
   Entry* entry = table_.find(hash_of(digest), [&](const Entry& each) { return each.digest == digest; });
-  if (entry == nullptr) return;
+  if (entry == nullptr) return 0;
   entry->*which = ns;
   policy_->updated(entry->id, facts_of(*entry));
+  return entry->build_ns;
 }
 
 void MemoryTier::set_bounds(MemoryBounds bounds) {

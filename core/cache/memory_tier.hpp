@@ -73,7 +73,8 @@ class MemoryTier {
   void remove(const Digest& digest, const Device& device);
   void remove_all(const Device& device);
   // Record dispatch times. The difference between first and later dispatch is part of the cost of an eviction.
-  void dispatched_first(const Digest& digest, std::uint64_t ns) noexcept;
+  // dispatched_first() returns how long the program's original build took; 0 where it is not held.
+  std::uint64_t dispatched_first(const Digest& digest, std::uint64_t ns) noexcept;
   void dispatched_later(const Digest& digest, std::uint64_t ns) noexcept;
   // Evicts unpinned programs above the new bounds.
   void set_bounds(MemoryBounds bounds);
@@ -110,7 +111,7 @@ class MemoryTier {
   Entry* look_up(const Digest& digest, const Device& device) const noexcept;
   void touch(Entry& entry, ReaderSlot& slot) noexcept;
   // REQUIRES for all below: mutex_ is held.
-  void note_dispatch(const Digest& digest, std::uint64_t Entry::*which, std::uint64_t ns) noexcept;
+  std::uint64_t note_dispatch(const Digest& digest, std::uint64_t Entry::*which, std::uint64_t ns) noexcept;
   EntryFacts facts_of(const Entry& entry) const noexcept;
   RoomNeeded room_needed(EntryId newcomer) const noexcept;
   EntryId free_id();

@@ -17,8 +17,10 @@
 namespace kiln {
 namespace {
 
-// A first dispatch that takes less compiles nothing that is worth storing.
+// A first dispatch that takes less, or less than this part of the build, compiles nothing that is worth storing. Looking
+// for what it compiled reads /proc for each thread of the process.
 constexpr std::uint64_t compiled_ns = 5'000'000;
+constexpr std::uint64_t part_of_build = 20;
 constexpr std::size_t digits_logged = 12;  // of a key: as many as `kiln cache list` shows
 
 Status not_among(std::string_view key, const std::string& asked, std::string_view there_is) {
@@ -385,15 +387,16 @@ std::vector<KeptProgram> TieredCache::kept(const Device& device, std::size_t mos
 
 void TieredCache::record(const ProgramKey& key, const Device& device, const Measurement& measurement,
                          double gflops) noexcept {
+  std::uint64_t built_ns = 0;
   if (measurement.first_run) {
-    memory_.dispatched_first(key.digest, dispatch_ns(measurement));
+    built_ns = memory_.dispatched_first(key.digest, dispatch_ns(measurement));
   } else {
     memory_.dispatched_later(key.digest, dispatch_ns(measurement));
   }
   disk_.record(key.digest, measurement, gflops);
   if (!measurement.first_run) return;
   try {
-    if (dispatch_ns(measurement) >= compiled_ns) store_late_driver_files(key, device);
+    if (dispatch_ns(measurement) >= std::max(compiled_ns, built_ns / part_of_build)) store_late_driver_files(key, device);
     if (shared_ != nullptr) shared_->dispatched(key, device);
   } catch (const std::bad_alloc&) {  // the next process compiles again
   }

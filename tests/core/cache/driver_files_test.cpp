@@ -391,4 +391,34 @@ TEST_CASE("cache::driver_files: a process that dies at the first dispatch makes 
   CHECK(tried == 1);
 }
 
+// The driver writes a file at the first dispatch; it is looked for where that dispatch took long enough, for the build.
+TEST_CASE("cache::driver_files: what a first dispatch compiled is stored where it took a twentieth of the build or more") {
+  StoredWithFiles s;
+  s.device.facts().driver_cache = "adopted";
+  const auto has_late_file_after = [&](const std::string& text, std::chrono::milliseconds build, std::uint64_t dispatch_ns) {
+    s.device.on_build = [build](const KernelSource&) { std::this_thread::sleep_for(build); };
+    const auto cache = s.open();
+    REQUIRE(test::acquire(*cache, text, s.device)->tier == Tier::built);
+    fs::create_directories(s.folder / "mesa");
+    std::ofstream(s.folder / "mesa" / text) << "late";
+    Measurement first;
+    first.first_run = true;
+    first.wall_ns = dispatch_ns;
+    cache->record(test::key_for(text, s.device), s.device, first, 0);
+    // As another process: with a folder of its own.
+    const fs::path other = s.around / "driver" / DriverScratch::new_name(some_setting);
+    REQUIRE(prepare_driver_cache(other).ok());
+    setenv("MESA_SHADER_CACHE_DIR", other.c_str(), 1);
+    const auto again = s.open();
+    setenv("MESA_SHADER_CACHE_DIR", s.folder.c_str(), 1);
+    REQUIRE(test::acquire(*again, text, s.device)->tier == Tier::disk);
+    return fs::exists(other / "mesa" / text);
+  };
+  using std::chrono::milliseconds;
+  CHECK(has_late_file_after("two", milliseconds(0), 5'000'000));
+  CHECK_FALSE(has_late_file_after("three", milliseconds(0), 4'999'999));
+  CHECK_FALSE(has_late_file_after("four", milliseconds(400), 19'000'000));
+  CHECK(has_late_file_after("five", milliseconds(400), 400'000'000));
+}
+
 }  // namespace kiln
