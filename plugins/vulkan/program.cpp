@@ -2,13 +2,13 @@
 
 #include <kiln/digest.hpp>
 
-#include <glslang/SPIRV/doc.h>
+#include <glslang/SPIRV/spirv.hpp>
 
 #include <algorithm>
 #include <cstring>
 #include <string>
 
-#include "codec/glsl_compiler.hpp"
+#include "codec/glslang_module.hpp"
 #include "codec/specialization.hpp"
 #include "texture.hpp"
 
@@ -57,11 +57,8 @@ constexpr NamedCapability capability_names[] = {
 std::string capability_name(std::uint32_t capability) {
   const auto* known = std::ranges::find(capability_names, capability, &NamedCapability::value);
   if (known != std::end(capability_names)) return known->name;
-  constexpr std::string_view prefix = "Capability";
-  std::string_view name = spv::CapabilityString(static_cast<int>(capability));
-  if (name == "Bad") return "number " + std::to_string(capability);
-  if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
-  return std::string(name);
+  const auto module = glslang_module();
+  return module ? (*module)->capability_name(capability) : "number " + std::to_string(capability);
 }
 
 void append_word(std::vector<std::byte>& bytes, std::uint32_t word) {
@@ -91,9 +88,8 @@ Result<Entry> read_entry(std::span<const std::byte> bytes) {
     return corrupt(std::to_string(count) + " words of SPIR-V in " + std::to_string(bytes.size() - head) + " bytes");
   }
   Entry entry;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    entry.words.push_back(word_at(bytes.subspan(head + 4 * i)));
-  }
+  entry.words.resize(count);
+  for (std::uint64_t i = 0; i < count; ++i) entry.words[i] = word_at(bytes.subspan(head + 4 * i, 4));
   entry.cache = bytes.subspan(head + 4 * count);
   return entry;
 }
@@ -325,19 +321,38 @@ class ProgramMaker {
   bool hit_ = false;
 };
 
+namespace {
+
+template <class Validate>
+Result<std::vector<std::uint32_t>> given_module(const KernelSource& source, const Validate& validate) {
+  auto words = validate(std::string_view(source.text));
+  if (!words) return words.error();
+  return specialized(std::move(*words), source.constants, source.workgroup, UnknownConstants::refused);
+}
+
+Result<std::vector<std::uint32_t>> translated(decltype(GlslangModule::compile) compile, const KernelSource& source) {
+  auto compiled = compile(source);
+  if (!compiled) return compiled.error();
+  // A constant that no statement uses is not in the module.
+  auto made = specialized(std::move(compiled->words), compiled->values, source.workgroup, UnknownConstants::ignored);
+  if (!made) return made.error().within(source.files.empty() || source.files[0].empty() ? "GLSL" : source.files[0]);
+  return made;
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Program>> build_program(const std::shared_ptr<Gpu>& gpu, const KernelSource& source,
                                                WorkCounters& counters) {
   const std::string who = gpu->id() + (source.files.empty() ? "" : ": " + source.files[0]);
   const bool module = source.dialect == Dialect::code_object;
   if (module || source.dialect == Dialect::glsl) counters.builds.fetch_add(1, std::memory_order_relaxed);
-  const auto layout = gpu->scalar_blocks() ? SpirvModule::Layout::scalar : SpirvModule::Layout::standard;
+  const auto glslang = glslang_module();
+  if (!glslang) return glslang.error().within(gpu->id());
+  const auto layout = gpu->scalar_blocks() ? BlockLayout::scalar : BlockLayout::standard;
   const auto valid = [&](std::string_view bytes) {
-    return SpirvModule::validated(bytes, gpu->facts().properties.apiVersion, layout);
+    return (*glslang)->validated(bytes, gpu->facts().properties.apiVersion, layout);
   };
-  auto words = module ? valid(source.text) : compile_glsl(source);
-  if (words && module) {
-    words = specialized(std::move(*words), source.constants, source.workgroup, UnknownConstants::refused);
-  }
+  auto words = module ? given_module(source, valid) : translated((*glslang)->compile, source);
   if (!words) return words.error().within(module ? who : gpu->id());
   // glslang translates some texts that Vulkan does not allow. Where read() refuses one too, its message says more.
   Status validity;

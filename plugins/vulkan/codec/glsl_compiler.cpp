@@ -1,106 +1,40 @@
-#include "codec/glsl_compiler.hpp"
+// libkiln_glslang.so: GLSL to SPIR-V by glslang, and SPIRV-Tools' validator, in this process.
+#include "codec/glslang_module.hpp"
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <limits>
+#include <memory>
 #include <span>
-#include <string>
-#include <string_view>
-
-#include "codec/specialization.hpp"
 
 #include <glslang/Public/ResourceLimits.h>
 #include <glslang/Public/ShaderLang.h>
 #include <glslang/SPIRV/GlslangToSpv.h>
+#include <glslang/SPIRV/doc.h>
+#include <spirv-tools/libspirv.h>
+#include <vulkan/vulkan.h>
 
 namespace kiln::vulkan {
 namespace {
 
-bool is_word(char c) noexcept {
+bool is_word_part(char c) noexcept {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-// Words and signs, without comments and directives.
-std::vector<std::string_view> words_of(std::string_view text) {
-  std::vector<std::string_view> words;
-  bool at_line_start = true;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::string_view two = text.substr(at, 2);
-    const bool is_line = two == "//" || (at_line_start && text[at] == '#');
-    if (is_line || two == "/*") {
-      const std::size_t end = text.find(is_line ? "\n" : "*/", at + 1);
-      at = end == std::string_view::npos ? text.size() : end + (is_line ? 0 : 2);
-      continue;
+// Whether the GLSL declares "layout(constant_id = …) const … name". False positives are possible before preprocessing.
+bool declares_specialization(std::string_view glsl, std::string_view name) {
+  constexpr std::string_view key = "constant_id";
+  for (std::size_t at = glsl.find(key); at != std::string_view::npos; at = glsl.find(key, at + 1)) {
+    const std::string_view statement = glsl.substr(at, glsl.find(';', at) - at);
+    for (std::size_t word = statement.find(name); word != std::string_view::npos;
+         word = statement.find(name, word + 1)) {
+      const std::size_t end = word + name.size();
+      if (!is_word_part(statement[word - 1]) && (end == statement.size() || !is_word_part(statement[end]))) return true;
     }
-    std::size_t end = at;
-    while (end < text.size() && is_word(text[end])) ++end;
-    const bool blank = std::string_view(" \t\r\n").find(text[at]) != std::string_view::npos;
-    at_line_start = text[at] == '\n' || (at_line_start && blank);
-    end = std::max(end, at + 1);
-    if (!blank) words.push_back(text.substr(at, end - at));
-    at = end;
   }
-  return words;
+  return false;
 }
-
-bool is_bool(std::string_view word) noexcept {
-  return word == "bool" || word == "bvec2" || word == "bvec3" || word == "bvec4";
-}
-
-bool is_in(const std::vector<std::string_view>& list, std::string_view name) {
-  return std::ranges::find(list, name) != list.end();
-}
-
-}  // namespace
-
-bool BoolNames::contains(std::string_view name, bool is_member) const {
-  if (is_member) return is_in(members, name);
-  return is_in(uniforms, name) || (is_in(members, name) && !is_in(others, name));
-}
-
-BoolNames bool_names(std::string_view text) {
-  BoolNames names;
-  std::vector<bool> inside;  // by open brace: of a struct or block
-  std::vector<std::string_view> statement;
-  // "uniform bool a, b[2] = …"
-  const auto declare = [&] {
-    const bool is_member = !inside.empty();
-    const auto type = std::ranges::find_if(statement, is_bool);
-    if (!is_member && !is_in(statement, "uniform")) return;
-    if (type == statement.end()) {
-      if (!is_member) names.others.insert(names.others.end(), statement.begin(), statement.end());
-      return;
-    }
-    int depth = 0;
-    bool is_name = true;  // the next word
-    for (auto word = type + 1; word != statement.end(); ++word) {
-      if (*word == "(" || *word == "[") ++depth;
-      if (*word == ")" || *word == "]") --depth;
-      if (is_name && depth == 0 && is_word(word->front())) {
-        (is_member ? names.members : names.uniforms).push_back(*word);
-        is_name = false;
-      }
-      if (depth == 0 && *word == ",") is_name = true;
-    }
-  };
-  for (const std::string_view word : words_of(text)) {
-    const bool readable = std::ranges::find(inside, false) == inside.end();
-    if (word == "{") {
-      inside.push_back(is_in(statement, "struct") || is_in(statement, "uniform") || is_in(statement, "buffer"));
-    } else if (word == "}") {
-      if (!inside.empty()) inside.pop_back();
-    } else if (word == ";") {
-      if (readable) declare();
-    } else {
-      statement.push_back(word);
-      continue;
-    }
-    statement.clear();
-  }
-  return names;
-}
-
-namespace {
 
 constexpr int default_version = 430;
 
@@ -213,9 +147,7 @@ bool uses_size_before_declaration(std::string_view text, const std::string& prea
   return is_before(plain.find(use), plain.rfind(declaration));
 }
 
-}  // namespace
-
-Result<std::vector<std::uint32_t>> compile_glsl(const KernelSource& source) {
+Result<CompiledGlsl> compile_glsl(const KernelSource& source) {
   if (source.dialect != Dialect::glsl) {
     return unsupported("dialect " + std::string(to_string(source.dialect)) + ", expected glsl or code_object (SPIR-V)");
   }
@@ -271,10 +203,44 @@ Result<std::vector<std::uint32_t>> compile_glsl(const KernelSource& source) {
   if (const std::string messages = logger.getAllMessages(); messages.find("error") != std::string::npos) {
     return invalid_argument("SPIR-V generator: " + messages);
   }
-  // A constant that no statement uses is not in the module.
-  auto made = specialized({words.begin(), words.end()}, *values, source.workgroup, UnknownConstants::ignored);
-  if (!made) return made.error().within(file.empty() ? "GLSL" : source.files[0]);
-  return made;
+  return CompiledGlsl{{words.begin(), words.end()}, *values};
 }
 
+Result<std::vector<std::uint32_t>> validated(std::string_view bytes, std::uint32_t vulkan_version, BlockLayout layout) {
+  if (bytes.size() % sizeof(std::uint32_t) != 0) {
+    return invalid_argument("a SPIR-V module of " + std::to_string(bytes.size()) + " bytes, expected whole words");
+  }
+  std::vector<std::uint32_t> words(bytes.size() / sizeof(std::uint32_t));
+  std::memcpy(words.data(), bytes.data(), bytes.size());
+  const spv_target_env environment = vulkan_version >= VK_API_VERSION_1_3   ? SPV_ENV_VULKAN_1_3
+                                     : vulkan_version >= VK_API_VERSION_1_2 ? SPV_ENV_VULKAN_1_2
+                                                                            : SPV_ENV_VULKAN_1_1;
+  const std::unique_ptr<spv_context_t, decltype(&spvContextDestroy)> context(spvContextCreate(environment),
+                                                                             spvContextDestroy);
+  const std::unique_ptr<spv_validator_options_t, decltype(&spvValidatorOptionsDestroy)> options(
+      spvValidatorOptionsCreate(), spvValidatorOptionsDestroy);
+  spvValidatorOptionsSetScalarBlockLayout(options.get(), layout == BlockLayout::scalar);
+  spv_diagnostic found = nullptr;
+  spv_const_binary_t module{words.data(), words.size()};
+  const spv_result_t result = spvValidateWithOptions(context.get(), options.get(), &module, &found);
+  const std::unique_ptr<spv_diagnostic_t, decltype(&spvDiagnosticDestroy)> message(found, spvDiagnosticDestroy);
+  if (result == SPV_SUCCESS) return words;
+  return invalid_argument("SPIR-V validation: " + (message == nullptr
+                                                       ? "result " + std::to_string(result)
+                                                       : "instruction " + std::to_string(message->position.index) +
+                                                             ": " + std::string(message->error)));
+}
+
+std::string capability_name(std::uint32_t capability) {
+  constexpr std::string_view prefix = "Capability";
+  std::string_view name = spv::CapabilityString(static_cast<int>(capability));
+  if (name == "Bad") return "number " + std::to_string(capability);
+  if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
+  return std::string(name);
+}
+
+}  // namespace
 }  // namespace kiln::vulkan
+
+extern "C" __attribute__((visibility("default"))) const kiln::vulkan::GlslangModule kiln_glslang_module = {
+    kiln::vulkan::compile_glsl, kiln::vulkan::validated, kiln::vulkan::capability_name};

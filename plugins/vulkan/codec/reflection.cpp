@@ -1,6 +1,7 @@
 #include "codec/reflection.hpp"
 
-#include "codec/glsl_compiler.hpp"
+#include "codec/bool_names.hpp"
+#include "codec/glslang_module.hpp"
 #include "codec/sampled_pairs.hpp"
 #include "codec/spirv_types.hpp"
 

@@ -16,10 +16,6 @@ namespace {
 
 constexpr std::size_t header_words = 5;
 
-bool is_word_part(char c) noexcept {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
 std::optional<bool> boolean_of(std::string_view text) {
   if (text == "(1 == 1)" || text == "true" || text == "1") return true;
   if (text == "(1 == 0)" || text == "false" || text == "0") return false;
@@ -209,19 +205,6 @@ class Constants {
 };
 
 }  // namespace
-
-bool declares_specialization(std::string_view glsl, std::string_view name) {
-  constexpr std::string_view key = "constant_id";
-  for (std::size_t at = glsl.find(key); at != std::string_view::npos; at = glsl.find(key, at + 1)) {
-    const std::string_view statement = glsl.substr(at, glsl.find(';', at) - at);
-    for (std::size_t word = statement.find(name); word != std::string_view::npos;
-         word = statement.find(name, word + 1)) {
-      const std::size_t end = word + name.size();
-      if (!is_word_part(statement[word - 1]) && (end == statement.size() || !is_word_part(statement[end]))) return true;
-    }
-  }
-  return false;
-}
 
 Result<std::vector<std::uint32_t>> specialized(std::vector<std::uint32_t> words, std::span<const Define> values,
                                                const std::array<std::uint32_t, 3>& workgroup,

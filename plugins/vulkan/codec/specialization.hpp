@@ -8,13 +8,9 @@
 #include <array>
 #include <cstdint>
 #include <span>
-#include <string_view>
 #include <vector>
 
 namespace kiln::vulkan {
-
-// Whether the GLSL declares "layout(constant_id = …) const … name". False positives are possible before preprocessing.
-bool declares_specialization(std::string_view glsl, std::string_view name);
 
 enum class UnknownConstants : std::uint8_t { refused, ignored };
 

@@ -1,8 +1,5 @@
 #include "codec/spirv_module.hpp"
 
-#include <spirv-tools/libspirv.h>
-#include <vulkan/vulkan.h>
-
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -140,32 +137,6 @@ std::optional<std::uint32_t> value_of(spv::Op op, std::uint32_t a, std::uint32_t
 }
 
 }  // namespace
-
-Result<std::vector<std::uint32_t>> SpirvModule::validated(std::string_view bytes, std::uint32_t vulkan_version,
-                                                          Layout layout) {
-  if (bytes.size() % sizeof(std::uint32_t) != 0) {
-    return invalid_argument("a SPIR-V module of " + std::to_string(bytes.size()) + " bytes, expected whole words");
-  }
-  std::vector<std::uint32_t> words(bytes.size() / sizeof(std::uint32_t));
-  std::memcpy(words.data(), bytes.data(), bytes.size());
-  const spv_target_env environment = vulkan_version >= VK_API_VERSION_1_3   ? SPV_ENV_VULKAN_1_3
-                                     : vulkan_version >= VK_API_VERSION_1_2 ? SPV_ENV_VULKAN_1_2
-                                                                            : SPV_ENV_VULKAN_1_1;
-  const std::unique_ptr<spv_context_t, decltype(&spvContextDestroy)> context(spvContextCreate(environment),
-                                                                             spvContextDestroy);
-  const std::unique_ptr<spv_validator_options_t, decltype(&spvValidatorOptionsDestroy)> options(
-      spvValidatorOptionsCreate(), spvValidatorOptionsDestroy);
-  spvValidatorOptionsSetScalarBlockLayout(options.get(), layout == Layout::scalar);
-  spv_diagnostic found = nullptr;
-  spv_const_binary_t module{words.data(), words.size()};
-  const spv_result_t result = spvValidateWithOptions(context.get(), options.get(), &module, &found);
-  const std::unique_ptr<spv_diagnostic_t, decltype(&spvDiagnosticDestroy)> message(found, spvDiagnosticDestroy);
-  if (result == SPV_SUCCESS) return words;
-  return invalid_argument("SPIR-V validation: " + (message == nullptr
-                                                       ? "result " + std::to_string(result)
-                                                       : "instruction " + std::to_string(message->position.index) +
-                                                             ": " + std::string(message->error)));
-}
 
 Result<SpirvModule> SpirvModule::parse(std::vector<std::uint32_t> words, std::string_view entry) {
   SpirvModule module;

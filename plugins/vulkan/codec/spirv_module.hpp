@@ -45,13 +45,6 @@ class SpirvModule {
  public:
   using Instruction = std::span<const std::uint32_t>;  // with its first word; operands from [1]
 
-  enum class Layout { standard, scalar };  // scalar: members of blocks are aligned to their components only
-
-  // The words in this machine's byte order, validated by SPIRV-Tools for the version of Vulkan and the layouts that the
-  // device takes. invalid_argument: the error has the validator's message.
-  static Result<std::vector<std::uint32_t>> validated(std::string_view bytes, std::uint32_t vulkan_version,
-                                                      Layout layout);
-
   // entry: of the compute entry points; "main" also means the only one, whatever its name. invalid_argument: not a
   // module, or one without that entry point; the error names the reason.
   static Result<SpirvModule> parse(std::vector<std::uint32_t> words, std::string_view entry);

@@ -1,0 +1,48 @@
+// The line between the plugin and libkiln_glslang.so, which links glslang and SPIRV-Tools, and its loading at first
+// use: their tables take tens of milliseconds to set up, which a process that only loads stored programs does not pay.
+//
+// Thread-safety: glslang_module() and what it answers, from any thread, several at once. Ownership: values; the module
+// stays loaded until the process exits.
+#pragma once
+
+#include <kiln/kernel.hpp>
+#include <kiln/status.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kiln::vulkan {
+
+struct CompiledGlsl {
+  std::vector<std::uint32_t> words;
+  std::vector<Define> values;  // the constants of the job that the text declares with constant_id: not yet in the words
+};
+
+enum class BlockLayout : std::uint8_t { standard, scalar };  // scalar: members are aligned to their components only
+
+struct GlslangModule {
+  // The SPIR-V 1.3 of a compute shader. GLSL for OpenGL is accepted: uniforms outside blocks become members of the
+  // block uniform_block_name, atomic counters members of a storage block counter_block_name with "_" and their binding,
+  // and a resource without a binding has binding 0. A text without #version is "#version 430 core". invalid_argument:
+  // the error has the compiler's whole log with the user's file names. unsupported: another dialect.
+  Result<CompiledGlsl> (*compile)(const KernelSource& source);
+  // The words in this machine's byte order, validated for the version of Vulkan and the layouts that the device takes.
+  // invalid_argument: the error has the validator's message.
+  Result<std::vector<std::uint32_t>> (*validated)(std::string_view bytes, std::uint32_t vulkan_version,
+                                                  BlockLayout layout);
+  // Of a SPIR-V capability, as its specification writes it; "number N" where glslang does not know it.
+  std::string (*capability_name)(std::uint32_t capability);
+};
+
+inline constexpr const char* uniform_block_name = "kiln_uniforms";
+inline constexpr const char* counter_block_name = "kiln_counters";
+
+inline constexpr const char* glslang_module_symbol = "kiln_glslang_module";
+
+// Opens libkiln_glslang.so in the folder above the plugin's own. unavailable: it cannot be loaded; the error has the
+// dynamic linker's words.
+Result<const GlslangModule*> glslang_module();
+
+}  // namespace kiln::vulkan
