@@ -23,10 +23,6 @@ constexpr std::uint64_t compiled_ns = 5'000'000;
 constexpr std::uint64_t part_of_build = 20;
 constexpr std::size_t digits_logged = 12;  // of a key: as many as `kiln cache list` shows
 
-Status not_among(std::string_view key, const std::string& asked, std::string_view there_is) {
-  return unsupported("cache 'tiered': " + std::string(key) + " '" + asked + "': there is " + std::string(there_is));
-}
-
 Status not_made_in_time(const ProgramKey& key, std::chrono::nanoseconds patience) {
   const auto waited_ms = std::chrono::duration_cast<std::chrono::milliseconds>(patience).count();
   return timed_out("program '" + key.label + "' (" + key.digest.hex() +
@@ -46,7 +42,7 @@ Result<std::unique_ptr<TieredCache>> TieredCache::create(const CacheContext& con
     context.log.write(LogLevel::warning, "cache", "policy '" + config.policy + "' no longer exists: 'cost' is used");
   }
   if (config.compression != "zstd" && config.compression != "none") {
-    return not_among("compression", config.compression, "'zstd', 'none'");
+    return unsupported("cache 'tiered': compression '" + config.compression + "', expected 'zstd' or 'none'");
   }
   if (Status status = check_key_file_place(config); !status.ok()) return status.within("cache 'tiered'");
   return std::make_unique<TieredCache>(context, std::move(*policy), std::move(sharing), std::move(memory));

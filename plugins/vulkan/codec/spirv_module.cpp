@@ -367,7 +367,7 @@ Status SpirvModule::find_variables() {
       }
       if (found.is_array) {
         return invalid_argument("variable " + (name(id).empty() ? name(found.type) : name(id)) +
-                                ": an array of arrays of resources, which Vulkan has not. Declare one array");
+                                ": an array of arrays of resources, which Vulkan does not have. Declare one array");
       }
       found.is_array = true;
       found.type = operand(type, 2);

@@ -359,7 +359,7 @@ TEST_CASE("cache::tiered_cache: a policy or a compression that is not there is r
   place.config.policy = "lru";
   place.config.compression = "brotli";
   CHECK(make({{}, place.config}).error().text() ==
-        "unsupported: cache 'tiered': compression 'brotli': there is 'zstd', 'none'");
+        "unsupported: cache 'tiered': compression 'brotli', expected 'zstd' or 'none'");
 }
 
 TEST_CASE("cache::tiered_cache: a key file inside the cache folder is refused, also where a link leads there") {
