@@ -42,7 +42,8 @@ class Runs {
   Finished run(const std::map<std::string, std::string>& environment = {}) const {
     test::ProcessOptions options;
     options.environment = environment;
-    // The loader unloads the driver before leaks are looked for, so its leaks cannot be told by its name. A crash ends by its signal.
+    // The loader unloads the driver before leaks are looked for, so its leaks cannot be told by its name. A crash ends
+    // by its signal.
     options.environment.emplace("ASAN_OPTIONS", "verify_asan_link_order=0:detect_leaks=0:handle_segv=0:handle_abort=0");
     fs::remove(folder_ / "by2.bin");
     fs::remove(folder_ / "by3.bin");
@@ -145,6 +146,27 @@ TEST_CASE("vulkan entries: one that crashes the driver kills one process, then i
   REQUIRE(served.status == 0);
   CHECK(served.json()["cache"]["rejected"]["quarantined"] >= 1);
   CHECK(served.json()["cache"]["builds"] >= 1);
+}
+
+// libkiln_glslang.so lies in the folder above the plugin's own, and here it does not.
+TEST_CASE("vulkan entries: a process that only loads programs needs no compiler, and one that builds names it",
+          "[vulkan][entries]") {
+  if (!Vulkan::instance().usable()) return;
+  const Runs runs;
+  runs.expect(0, 2);
+  const TemporaryFolder apart;
+  fs::create_directory(apart / "plugins");
+  for (const char* name : {"cpu.so", "vulkan.so", "dynamic_shaders.so"}) {
+    fs::copy_file(fs::path(KILN_PLUGIN_DIR) / name, apart / "plugins" / name);
+  }
+  const std::map<std::string, std::string> there{{"KILN_PLUGIN_PATH", apart / "plugins"}};
+  runs.expect(2, 0, there);
+  for (const fs::path& entry : runs.entries()) fs::remove(entry);
+  const Finished finished = runs.run(there);
+  INFO(finished.err << finished.out);
+  CHECK(finished.status == 3);
+  CHECK_THAT(finished.out,
+             Catch::Contains("the GLSL compiler cannot be loaded") && Catch::Contains("libkiln_glslang.so"));
 }
 
 }  // namespace kiln::vulkan
