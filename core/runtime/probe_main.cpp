@@ -115,10 +115,20 @@ void add_simulated_card(std::vector<fs::path>& folders) {
   }
 }
 
+// A plugin opens its own modules at first use: libkiln_….so in the folder above its own.
+void add_modules_of(const fs::path& plugin, std::vector<fs::path>& files) {
+  std::error_code error;
+  for (fs::directory_iterator at(plugin.parent_path().parent_path(), error), end; !error && at != end;
+       at.increment(error)) {
+    if (at->path().filename().string().starts_with("libkiln_")) files.push_back(at->path());
+  }
+}
+
 std::vector<std::string> enter_sandbox_of(const BuildSetup& setup) {
   SandboxRules rules;
   rules.readable.assign(setup.libraries.begin(), setup.libraries.end());
   rules.readable.push_back(setup.plugin);
+  add_modules_of(setup.plugin, rules.readable);
   for (const char* variable : {"__EGL_VENDOR_LIBRARY_FILENAMES", "__EGL_VENDOR_LIBRARY_DIRS", "DRIRC_CONFIGDIR"}) {
     for (fs::path& path : paths_in(variable, ':')) rules.readable.push_back(std::move(path));
   }
