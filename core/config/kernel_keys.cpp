@@ -135,7 +135,7 @@ class UniformReader {
   bool add(const TomlNode& node, std::size_t depth, UniformConfig& to) {
     auto& shape = to.uniform.shape;
     if (node.kind == TomlKind::array) {
-      if (node.items.empty() || depth == 3) return fail(node, "found " + describe(node));
+      if (node.items.empty()) return fail(node, "found " + describe(node));
       const bool first = shape.size() == depth && to.uniform.type == Type::invalid;
       if (first) {
         shape.push_back(static_cast<std::uint32_t>(node.items.size()));

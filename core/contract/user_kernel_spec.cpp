@@ -85,9 +85,11 @@ Status check(const UserKernelSpec& spec, const UserKernelSpec::Uniform& uniform)
     return invalid_argument(which + ": has no type");
   }
   constexpr std::uint64_t most_values = 65536;
-  if (uniform.shape.size() > 3 || values_in(uniform) == 0 || values_in(uniform) > most_values) {
+  constexpr std::size_t most_dimensions = 8;
+  if (uniform.shape.size() > most_dimensions || values_in(uniform) == 0 || values_in(uniform) > most_values) {
     return invalid_argument(which + ": has " + std::to_string(uniform.shape.size()) + " dimensions and " +
-                            std::to_string(values_in(uniform)) + " values, expected at most 3 and 1 to 65536");
+                            std::to_string(values_in(uniform)) + " values, expected at most " +
+                            std::to_string(most_dimensions) + " and 1 to 65536");
   }
   const auto same = [&](const UserKernelSpec::Uniform& other) { return other.name == uniform.name; };
   if (std::count_if(spec.uniforms.begin(), spec.uniforms.end(), same) != 1) {

@@ -327,10 +327,12 @@ TEST_CASE("kernel textures: arrays of arrays") {
   jobs.shader("arrays.comp",
               "#version 450\nlayout(local_size_x = 1) in;\nlayout(r32f) uniform readonly image1D im[2][2];\n"
               "uniform sampler1D ss[2][2];\nstruct Light { float power; vec2 at; };\nuniform Light lights[2][3];\n"
-              "layout(std140) uniform Block { Light inner[2][2]; };\n"
+              "layout(std140) uniform Block { Light inner[2][2]; mat2 turns[2][1]; };\n"
+              "uniform mat2x3 bends[1][2][2];\n"
               "layout(std430, binding = 0) buffer O { float o[]; };\n"
               "void main() { o[0] = imageLoad(im[0][1], 0).x + 10 * texelFetch(ss[1][0], 0, 0).x; "
-              "o[1] = lights[1][2].power + lights[0][1].at.y; o[2] = inner[1][0].at.x + inner[0][1].power; }\n");
+              "o[1] = lights[1][2].power + lights[0][1].at.y; o[2] = inner[1][0].at.x + inner[0][1].power; "
+              "o[3] = turns[1][0][1][0]; o[4] = bends[0][1][0][1].z; }\n");
   for (int i = 0; i < 4; ++i)
     jobs.write<float>("t" + std::to_string(i) + ".npy", DType::f32, {1}, {1.0F + static_cast<float>(i)});
   const auto files = [](const char* key) {
@@ -359,8 +361,11 @@ TEST_CASE("kernel textures: arrays of arrays") {
   const std::string free = lights(2, 3), in_block = lights(2, 2);
   jobs.add("arrays", "arrays.comp",
            "images = { " + files("im") + " }\nsamplers = { " + files("ss") + " }\nuniforms = { lights = " + free +
-               " }\nblocks = { Block = { inner = " + in_block +
-               " } }\nbindings = [{ output = \"o.npy\", shape = [3] }]\ngrid = [1]");
+               ", bends = [[[[[0, 1], [2, 3], [4, 5]], [[6, 7], [8, 9], [10, 11]]], [[[12, 13], [14, 15], [16, 17]], "
+               "[[18, 19], [20, 21], [22, 23]]]]] }\nblocks = { Block = { inner = " +
+               in_block +
+               ", turns = [[[[1, 2], [3, 4]]], [[[5, 6], [7, 8]]]] } }\n"
+               "bindings = [{ output = \"o.npy\", shape = [5] }]\ngrid = [1]");
   const Finished finished = jobs.run();
   INFO(finished.err << finished.out);
   REQUIRE(finished.status == 0);
@@ -368,6 +373,8 @@ TEST_CASE("kernel textures: arrays of arrays") {
   CHECK(found->as<float>()[0] == 2 + 10 * 3);
   CHECK(found->as<float>()[1] == 15 + 5);
   CHECK(found->as<float>()[2] == (18 + 6 + 1) + (18 + 3));
+  CHECK(found->as<float>()[3] == 6);
+  CHECK(found->as<float>()[4] == 17);
 }
 
 TEST_CASE("kernel textures: a rectangle texture does not repeat") {
