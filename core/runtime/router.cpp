@@ -83,7 +83,10 @@ bool Router::ends(Job& job, const Device* device, const RunOutcome& outcome) {
     report.status = status;
     // A text that this device refuses may be right for another one, which failed for a reason of its own.
     if (status.code == StatusCode::invalid_argument && !job.passed_over.empty()) {
-      report.status.message += "; other devices: " + job.passed_over;
+      // The device that was asked for comes first.
+      const bool asked = wanted(job.request) != "auto";
+      report.status.message =
+          (asked ? job.passed_over : status.message) + "; other devices: " + (asked ? status.message : job.passed_over);
     }
     std::ranges::move(job.plan_notes, std::back_inserter(report.notes));
     return true;
