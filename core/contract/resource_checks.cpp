@@ -340,10 +340,19 @@ class TextureMatch {
       if (integer == (facts.kind == TexelKind::integer)) texture_.format = static_cast<ImageFormat>(i);
     }
     if (texture_.format != ImageFormat::declared) return {};
+    if (integer) {
+      return invalid_argument("is for " + std::string(texels_text()) + ", and the job provides " + tensor_text());
+    }
     return invalid_argument(
         "has no format for " + tensor_text() +
         ". Add format = \"rgba32f\" or another, or convert: an array in memory to float32 before the call, a file by "
         "dtype = \"float32\"");
+  }
+
+  std::string_view texels_text() const {
+    return resource_.element == ElementType::f32   ? "numbers with a fraction"
+           : resource_.element == ElementType::i32 ? "signed integers"
+                                                   : "unsigned integers";
   }
 
   // Whether the tensor's elements reach the texture without loss, and come back.
@@ -355,10 +364,8 @@ class TextureMatch {
                                 : is_unsigned(facts.dtype) ? ElementType::u32
                                                            : ElementType::i32;
     if (element != resource_.element) {
-      const std::string_view reads = resource_.element == ElementType::f32   ? "numbers with a fraction"
-                                     : resource_.element == ElementType::i32 ? "signed integers"
-                                                                             : "unsigned integers";
-      return invalid_argument("is for " + std::string(reads) + ", and its format is " + std::string(facts.name));
+      return invalid_argument("is for " + std::string(texels_text()) + ", and its format is " +
+                              std::string(facts.name));
     }
     const bool writes = given_.access != Access::read;
     if (writes && facts.channels != texture_.channels) {

@@ -119,6 +119,8 @@ TEST_CASE("texture match: without a format the one of the tensor", "[contract]")
   CHECK(natural(sampler, ElementType::f32, DType::f64, 4).empty());
   CHECK_THAT(refusal(texture(image, ElementType::f32), given(Access::read, DType::f64, {2, 3})),
              Catch::StartsWith("invalid_argument: has no format for float64 [2, 3]. Add format"));
+  CHECK(refusal(texture(sampler, ElementType::i32), given(Access::read, DType::f32, {2, 3})) ==
+        "invalid_argument: is for signed integers, and the job provides float32 [2, 3]");
 }
 
 TEST_CASE("texture match: sizes and channels of the declared dimensions", "[contract]") {
