@@ -28,6 +28,14 @@ TEST_CASE("vulkan: plain uniforms of OpenGL's GLSL have the job's values", "[vul
         {12});
 }
 
+TEST_CASE("vulkan: an array of arrays of atomic counters takes the bytes of all of them", "[vulkan][interface]") {
+  if (!Vulkan::instance().usable()) return;
+  const Kernel kernel("layout(binding = 0, offset = 4) uniform atomic_uint a[2][3];\n", "atomicCounter(a[1][i % 3])");
+  check(Kernel(kernel).input<std::uint32_t>({0, 1, 2, 3, 4, 5, 6}, "a[0]"), {4, 5, 6, 4});
+  refuse(Kernel(kernel).input<std::uint32_t>({0, 1, 2, 3, 4, 5}, "a[1]"), "28 bytes");
+  refuse(kernel, "atomic counter atomic_uint[3] a[1] (binding 0)");
+}
+
 TEST_CASE("vulkan: which uniforms are bool is what the declarations say", "[vulkan][interface]") {
   if (!Vulkan::instance().usable()) return;
   const auto on = [](Kernel kernel, const char* name, std::int64_t value) {

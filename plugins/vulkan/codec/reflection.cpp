@@ -194,18 +194,40 @@ class Reflector {
     const std::uint32_t at = variable.used ? slot(variable, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER) : 0;
     const Instruction block = definition(variable.type);
     for (std::uint32_t i = 0; i + 2 < block.size(); ++i) {
+      ProgramResource counter;
       const bool used = variable.used && (variable.whole || variable.members.contains(i));
-      ProgramResource& counter = (used ? out_.resources : out_.unused).emplace_back();
-      const Instruction type = definition(block[i + 2]);
-      const std::uint32_t count = op(type) == spv::OpTypeArray ? module_.constant(operand(type, 3)).value_or(1) : 1;
       counter.kind = used ? ResourceKind::atomic_counter : ResourceKind::uniform;
       counter.name = module_.member_name(variable.type, i);
-      counter.type = count == 1 ? "atomic_uint" : indexed("atomic_uint", count);
       counter.element = ElementType::u32;
-      counter.bytes = std::uint64_t{types_.place_of(variable.type, i).offset} + std::uint64_t{count} * 4;
+      counter.bytes = types_.place_of(variable.type, i).offset;
       counter.number = number;
       counter.handle = static_cast<std::int64_t>(std::uint64_t{at} << 32);
+      if (Status status = add_counter(block[i + 2], counter, used); !status.ok()) return status;
     }
+    return {};
+  }
+
+  // One resource for each innermost array, as OpenGL has: "a[0]" and "a[1]" of atomic_uint a[2][3].
+  // counter.bytes: what lies before it; afterwards where it ends.
+  Status add_counter(std::uint32_t id, ProgramResource& counter, bool used) {
+    const Instruction type = definition(id);
+    const bool array = op(type) == spv::OpTypeArray;
+    const std::uint32_t count = array ? module_.constant(operand(type, 3)).value_or(1) : 1;
+    const std::string name = counter.name;
+    if (count > most_elements) {
+      return unsupported("atomic counter " + name + ": an array of " + std::to_string(count) + ", expected at most " +
+                         std::to_string(most_elements));
+    }
+    if (array && op(definition(operand(type, 2))) == spv::OpTypeArray) {
+      for (std::uint32_t i = 0; i < count; ++i) {
+        counter.name = indexed(name, i);
+        if (Status status = add_counter(operand(type, 2), counter, used); !status.ok()) return status;
+      }
+      return {};
+    }
+    counter.type = array ? indexed("atomic_uint", count) : "atomic_uint";
+    counter.bytes += std::uint64_t{count} * sizeof(std::uint32_t);
+    (used ? out_.resources : out_.unused).push_back(counter);
     return {};
   }
 
