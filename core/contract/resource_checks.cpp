@@ -246,7 +246,8 @@ std::vector<Extent> extents_of(const ProgramResource& uniform, std::span<const s
 Status check_uniform(const ProgramResource& resource, const Uniform& given, const std::vector<Extent>& extents) {
   constexpr std::string_view words[] = {"nothing", "booleans", "integers", "floating-point numbers"};
   const bool boolean = resource.element == ElementType::boolean;
-  const bool real = resource.element == ElementType::f32 || resource.element == ElementType::f64;
+  const bool real = resource.element == ElementType::f16 || resource.element == ElementType::f32 ||
+                    resource.element == ElementType::f64;
   const bool type_fits = given.type == Uniform::Type::boolean   ? boolean
                          : given.type == Uniform::Type::integer ? !boolean
                                                                 : real;

@@ -1,4 +1,5 @@
 #include <kiln/config_text.hpp>
+#include <kiln/tensor.hpp>
 #include <kiln/uniform_values.hpp>
 
 #include <cmath>
@@ -16,6 +17,11 @@ void append(std::vector<std::byte>& to, To value) {
   to.insert(to.end(), bytes, bytes + sizeof value);
 }
 
+Status not_exact(std::int64_t value) {
+  return invalid_argument("value " + std::to_string(value) +
+                          " is not exact in the type. Write it with a decimal point");
+}
+
 template <class To>
 Status convert_integer(std::int64_t value, std::vector<std::byte>& to) {
   if constexpr (std::is_integral_v<To>) {
@@ -27,8 +33,7 @@ Status convert_integer(std::int64_t value, std::vector<std::byte>& to) {
   } else {
     const To held = static_cast<To>(value);
     if (static_cast<long double>(held) != static_cast<long double>(value)) {
-      return invalid_argument("value " + std::to_string(value) +
-                              " is not exact in the type. Write it with a decimal point");
+      return not_exact(value);
     }
   }
   append(to, static_cast<To>(value));
@@ -41,11 +46,14 @@ Status convert_value(ElementType element, const std::byte* from, UserKernelSpec:
     double value = 0;
     std::memcpy(&value, from, sizeof value);
     if (element == ElementType::f64) return append(to, value), Status();
-    if (element != ElementType::f32) return internal_error("a number for a type without fractions");
-    if (std::isfinite(value) && std::abs(value) > static_cast<double>(std::numeric_limits<float>::max())) {
+    const bool half = element == ElementType::f16;
+    if (!half && element != ElementType::f32) return internal_error("a number for a type without fractions");
+    const double most = half ? 65504.0 : static_cast<double>(std::numeric_limits<float>::max());
+    if (std::isfinite(value) && std::abs(value) > most) {
       return invalid_argument("value " + config::print_number(value) + " is out of range (expected at most " +
-                              config::print_number(std::numeric_limits<float>::max()) + ", the largest float32)");
+                              config::print_number(most) + ", the largest " + (half ? "float16" : "float32") + ")");
     }
+    if (half) return append(to, to_half(value)), Status();
     return append(to, static_cast<float>(value)), Status();
   }
   std::int64_t value = 0;
@@ -53,6 +61,18 @@ Status convert_value(ElementType element, const std::byte* from, UserKernelSpec:
   switch (element) {
     case ElementType::boolean:
       return convert_integer<std::int32_t>(value != 0 ? 1 : 0, to);
+    case ElementType::i8:
+      return convert_integer<std::int8_t>(value, to);
+    case ElementType::u8:
+      return convert_integer<std::uint8_t>(value, to);
+    case ElementType::i16:
+      return convert_integer<std::int16_t>(value, to);
+    case ElementType::u16:
+      return convert_integer<std::uint16_t>(value, to);
+    case ElementType::f16:
+      if (from_half(to_half(static_cast<double>(value))) != static_cast<double>(value)) return not_exact(value);
+      append(to, to_half(static_cast<double>(value)));
+      return {};
     case ElementType::i32:
       return convert_integer<std::int32_t>(value, to);
     case ElementType::u32:

@@ -81,6 +81,35 @@ TEST_CASE("vulkan: push constants and uniform blocks have the job's values", "[v
         {5, 6, 7, 8});
 }
 
+TEST_CASE("vulkan: uniforms of 8 and 16 bits have the job's values", "[vulkan][interface]") {
+  if (!Vulkan::instance().usable()) return;
+  const std::string types =
+      "#version 450\n#extension GL_EXT_shader_explicit_arithmetic_types : require\n"
+      "#extension GL_EXT_shader_8bit_storage : require\n#extension GL_EXT_shader_16bit_storage : require\n"
+      "layout(local_size_x = 64) in;\n";
+  const std::string block =
+      types + "layout(std140, binding = 3) uniform P { float16_t a; i16vec3 b; uint8_t c[2]; f16mat2x3 m; } p;\n";
+  const auto set = [](Kernel kernel) {
+    return kernel.number("P.a", 0.5)
+        .uniform<std::int64_t>("P.b", Uniform::Type::integer, {3}, {-1, 2, -300})
+        .uniform<std::int64_t>("P.c", Uniform::Type::integer, {2}, {7, 255})
+        .uniform<double>("P.m", Uniform::Type::number, {3, 2}, {1, 4, 2, 5, 3, 6});
+  };
+  check(set(Kernel(block, "float(p.a) + float(p.b.z) + float(p.c[1])")), {-44.5F});
+  check(set(Kernel(block, "p.m[i / 3 % 2][i % 3]")), {1, 2, 3, 4, 5, 6});
+  check(Kernel(block, "float(p.a) + float(p.c[1])")
+            .input<std::uint16_t>({0x3800, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0,
+                                   0,      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+                                  "P"),
+        {9.5F});
+  check(Kernel(types + "layout(push_constant) uniform Push { float16_t gain; uint16_t n; } push;\n",
+               "float(push.gain) * float(push.n)")
+            .number("gain", 2.5)
+            .integer("n", 60000),
+        {150000});
+  refuse(set(Kernel(block, "float(p.a)")).integer("P.none", 1), "P.none");
+}
+
 TEST_CASE("vulkan: storage blocks are found by name, number and set", "[vulkan][interface]") {
   if (!Vulkan::instance().usable()) return;
   const std::vector<float> a = ramp(), b(lanes, 100);

@@ -358,7 +358,6 @@ class Reflector {
     resource.block = member.block_name;
     resource.mentioned = member.used;
     resource.bytes = leaf.components() * leaf.bytes * std::max(length, 1U);
-    if (leaf.bytes < 4) resource.unusable = "a job cannot provide values of this type. Use a type of 32 bits";
     if (!member.used && member.block_name.empty()) {
       out_.unused.push_back(std::move(resource));
       return {};

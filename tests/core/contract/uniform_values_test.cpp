@@ -73,6 +73,11 @@ TEST_CASE("uniform values: integers become the declared type, if it holds them",
   CHECK(integer_as<std::uint32_t>(ElementType::u32, 4294967295) == std::vector<std::uint32_t>{4294967295u});
   CHECK(integer_as<std::int64_t>(ElementType::i64, -5) == std::vector<std::int64_t>{-5});
   CHECK(integer_as<std::uint64_t>(ElementType::u64, 5) == std::vector<std::uint64_t>{5});
+  CHECK(integer_as<std::int8_t>(ElementType::i8, -7) == std::vector<std::int8_t>{-7});
+  CHECK(integer_as<std::uint8_t>(ElementType::u8, 200) == std::vector<std::uint8_t>{200});
+  CHECK(integer_as<std::int16_t>(ElementType::i16, -700) == std::vector<std::int16_t>{-700});
+  CHECK(integer_as<std::uint16_t>(ElementType::u16, 60000) == std::vector<std::uint16_t>{60000});
+  CHECK(integer_as<std::uint16_t>(ElementType::f16, -3) == std::vector<std::uint16_t>{0xc200});
   CHECK(integer_as<float>(ElementType::f32, 3) == std::vector<float>{3});
   CHECK(integer_as<double>(ElementType::f64, 3) == std::vector<double>{3});
   CHECK(integer_as<std::int32_t>(ElementType::boolean, 0) == std::vector<std::int32_t>{0});
@@ -86,10 +91,26 @@ TEST_CASE("uniform values: integers become the declared type, if it holds them",
   CHECK_FALSE(holds(ElementType::u32, -1));
   CHECK_FALSE(holds(ElementType::u32, 4294967296));
   CHECK_FALSE(holds(ElementType::u64, -1));
+  CHECK_FALSE(holds(ElementType::i8, 128));
+  CHECK_FALSE(holds(ElementType::u8, 256));
+  CHECK_FALSE(holds(ElementType::i16, -32769));
+  CHECK_FALSE(holds(ElementType::u16, 65536));
+  CHECK(holds(ElementType::f16, 2048));
+  CHECK_FALSE(holds(ElementType::f16, 2049));
+  CHECK_FALSE(holds(ElementType::f16, 65536));
   CHECK(holds(ElementType::f32, 16777216));
   CHECK_FALSE(holds(ElementType::f32, 16777217));
   CHECK(holds(ElementType::f64, 9007199254740992));
   CHECK_FALSE(holds(ElementType::f64, 9007199254740993));
+}
+
+TEST_CASE("uniform values: numbers become the nearest half", "[contract]") {
+  const ProgramResource half = uniform(ElementType::f16, {4});
+  const auto found = components(half, std::vector<double>{0.1, -2, 65504, HUGE_VAL});
+  REQUIRE(found);
+  CHECK(read_as<std::uint16_t>(*found) == std::vector<std::uint16_t>{0x2e66, 0xc000, 0x7bff, 0x7c00});
+  CHECK_THAT(components(uniform(ElementType::f16, {}), std::vector<double>{65505}).error().message,
+             Catch::Contains("out of range (expected at most 65504, the largest float16)"));
 }
 
 TEST_CASE("uniform values: numbers become float or double", "[contract]") {
