@@ -1,5 +1,7 @@
 #include "texture.hpp"
 
+#include <kiln/tensor.hpp>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -53,14 +55,6 @@ constexpr VkFormat formats[] = {VK_FORMAT_UNDEFINED,
                                 VK_FORMAT_R8_UINT};
 static_assert(std::size(formats) == image_formats);
 
-float half_to_float(std::uint16_t half) noexcept {
-  const std::uint32_t exponent = half >> 10 & 0x1fU, mantissa = half & 0x3ffU;
-  const float sign = (half & 0x8000U) != 0 ? -1.0F : 1.0F;
-  if (exponent == 0) return sign * std::ldexp(static_cast<float>(mantissa), -24);
-  if (exponent == 31) return mantissa != 0 ? std::nanf("") : sign * std::numeric_limits<float>::infinity();
-  return sign * std::ldexp(static_cast<float>(mantissa | 0x400U), static_cast<int>(exponent) - 25);
-}
-
 template <class T>
 T value_at(const std::byte* at) noexcept {
   T value;
@@ -68,21 +62,21 @@ T value_at(const std::byte* at) noexcept {
   return value;
 }
 
-// One element as a number; u8 and u16 from 0 to 1 where `scaled`.
+// One element as a number. Integers of 8 and 16 bits are 0 to 1 or -1 to 1 where `scaled`, as on OpenGL.
 std::optional<double> element_of(const std::byte* at, DType dtype, bool scaled) noexcept {
   switch (dtype) {
     case DType::f32:
       return static_cast<double>(value_at<float>(at));
     case DType::f16:
-      return static_cast<double>(half_to_float(value_at<std::uint16_t>(at)));
+      return from_half(value_at<std::uint16_t>(at));
     case DType::u8:
       return value_at<std::uint8_t>(at) / (scaled ? 255.0 : 1.0);
     case DType::u16:
       return value_at<std::uint16_t>(at) / (scaled ? 65535.0 : 1.0);
     case DType::i8:
-      return value_at<std::int8_t>(at);
+      return scaled ? std::max(value_at<std::int8_t>(at) / 127.0, -1.0) : value_at<std::int8_t>(at);
     case DType::i16:
-      return value_at<std::int16_t>(at);
+      return scaled ? std::max(value_at<std::int16_t>(at) / 32767.0, -1.0) : value_at<std::int16_t>(at);
     case DType::i32:
       return value_at<std::int32_t>(at);
     case DType::u32:
@@ -98,20 +92,22 @@ void store(std::byte* at, double value) noexcept {
   std::memcpy(at, &stored, sizeof stored);
 }
 
-// The number as a component of the format. Whether it is a format that is known here.
+// The number as a component of the format.
 bool put_component(std::byte* at, const ImageFormatFacts& facts, double value) noexcept {
   const bool normalized = facts.kind == TexelKind::normalized;
   switch (facts.dtype) {
     case DType::f32:
       return store<float>(at, value), true;
+    case DType::f16:
+      return store<std::uint16_t>(at, to_half(value)), true;
     case DType::u8:
       return store<std::uint8_t>(at, normalized ? std::round(value * 255.0) : value), true;
     case DType::u16:
       return store<std::uint16_t>(at, normalized ? std::round(value * 65535.0) : value), true;
     case DType::i8:
-      return store<std::int8_t>(at, value), !normalized;
+      return store<std::int8_t>(at, normalized ? std::round(value * 127.0) : value), true;
     case DType::i16:
-      return store<std::int16_t>(at, value), !normalized;
+      return store<std::int16_t>(at, normalized ? std::round(value * 32767.0) : value), true;
     case DType::i32:
       return store<std::int32_t>(at, value), true;
     case DType::u32:
@@ -140,6 +136,10 @@ Result<std::vector<std::byte>> converted_texels(const TextureSource& form, std::
   const std::size_t from = size_of(form.dtype), to = size_of(facts.dtype);
   const std::size_t texels = tensor.size() / (from * form.channels);
   const bool scaled = facts.kind != TexelKind::integer;
+  // Drivers of OpenGL round a narrower element in ways of their own.
+  const bool is_signed = facts.dtype == DType::i8 || facts.dtype == DType::i16;
+  const bool rounds = facts.dtype == DType::f16 || (facts.kind == TexelKind::normalized && is_signed);
+  const bool offered = !facts.packed && (!rounds || facts.dtype == form.dtype);
   std::vector<std::byte> converted(texels * facts.channels * to);
   for (std::size_t i = 0; i < texels * facts.channels; ++i) {
     const std::size_t channel = i % facts.channels;
@@ -147,7 +147,7 @@ Result<std::vector<std::byte>> converted_texels(const TextureSource& form, std::
     if (channel < form.channels) {
       value = element_of(tensor.data() + (i / facts.channels * form.channels + channel) * from, form.dtype, scaled);
     }
-    if (value && !facts.packed && put_component(converted.data() + i * to, facts, *value)) continue;
+    if (value && offered && put_component(converted.data() + i * to, facts, *value)) continue;
     return unsupported("a tensor of " + std::string(numpy_name(form.dtype)) + " as " + std::string(facts.name) +
                        " is not supported on Vulkan devices. Provide the format's own type, or use an opengl device");
   }

@@ -200,6 +200,20 @@ TEST_CASE("vulkan: samplers and images have the job's texels", "[vulkan][interfa
   check(Kernel("uniform sampler2D s;\n", "round(texelFetch(s, ivec2(0), 0)[i % 4] * 255.0)")
             .texture(sampler, Access::read, "s", std::vector<std::uint8_t>{51, 102, 153}, DType::u8, {1, 1, 3}),
         {51, 102, 153, 255});
+  check(
+      Kernel("uniform sampler1D s;\n", "texelFetch(s, 0, 0)[i % 4]")
+          .texture(sampler, Access::read, "s", std::vector<std::uint16_t>{0x3c00, 0x4000, 0xbc00}, DType::f16, {1, 3}),
+      {1, 2, -1, 1});
+  check(Kernel("uniform sampler1D s;\n", "round(texelFetch(s, 0, 0)[i % 4] * 127.0)")
+            .texture(sampler, Access::read, "s", std::vector<std::int8_t>{-128, 64, 127}, DType::i8, {1, 3}),
+        {-127, 64, 127, 127});
+  // Signed samples are -1 to 1, as on OpenGL.
+  check(Kernel("layout(rgba32f) readonly uniform image1D m;\n", "round(imageLoad(m, 0)[i % 4] * 127.0)")
+            .texture(image, Access::read, "m", std::vector<std::int8_t>{-128, -64, 0, 45}, DType::i8, {1, 4}),
+        {-127, -64, 0, 45});
+  check(Kernel("layout(rgba32f) readonly uniform image1D m;\n", "round(imageLoad(m, 0)[i % 4] * 32767.0)")
+            .texture(image, Access::read, "m", std::vector<std::int16_t>{-32768, -300, 0, 32767}, DType::i16, {1, 4}),
+        {-32767, -300, 0, 32767});
   check(Kernel("uniform usampler1D s;\n", "texelFetch(s, int(i % 3), 0).r")
             .texture(sampler, Access::read, "s", std::vector<std::uint16_t>{7, 8, 9}, DType::u16, {3}),
         {7, 8, 9});
