@@ -10,6 +10,9 @@ constexpr const char* declared =
     "layout(constant_id = 0) const int FIRST = 1; layout(constant_id = 1) const float GAIN = 0.5;\n"
     "layout(constant_id = 2) const bool ON = false; layout(constant_id = 3) const uint COUNT = 2;\n"
     "shared float kept[COUNT * 2];\n";
+const std::string half =
+    "#version 450\n#extension GL_EXT_shader_explicit_arithmetic_types : require\nlayout(local_size_x = 64) in;\n"
+    "layout(constant_id = 9) const float16_t HALF = 1.5hf;\n";
 const std::string all = "FIRST + GAIN + (ON ? 100 : 0) + kept.length() * 1000";
 
 }  // namespace
@@ -24,6 +27,7 @@ TEST_CASE("vulkan: specialization constants have the values of the job's constan
   check(Kernel(declared, all + " + MACRO").constant("MACRO", "20").constant("FIRST", "2"), {4022.5F});
   check(Kernel(declared, "1").constant("FIRST", "2"), {1});  // none is used
   check(Kernel("layout(constant_id = 9) const double WIDE = 1.0;\n", "WIDE").constant("WIDE", "2.5"), {2.5F});
+  check(Kernel(half, "HALF").constant("HALF", "-0.1"), {-0.0999755859375F});
 }
 
 TEST_CASE("vulkan: a declaration that the text leaves out makes no specialization constant",
@@ -38,6 +42,15 @@ TEST_CASE("vulkan: a declaration that the text leaves out makes no specializatio
   check(Kernel(or_macro, "FIRST"), {1});
 }
 
+TEST_CASE("vulkan: a macro of the text may declare a specialization constant", "[vulkan][interface][specialization]") {
+  if (!Vulkan::instance().usable()) return;
+  const std::string by_macro =
+      "#define SPEC(id, name, value) layout(constant_id = id) const int name = value\n"
+      "SPEC(0, FIRST, 1);\n#if MORE\nSPEC(1, SECOND, 2);\n#else\nconst int SECOND = 20;\n#endif\n";
+  check(Kernel(by_macro, "FIRST + SECOND").constant("FIRST", "5").constant("MORE", "0"), {25});
+  check(Kernel(by_macro, "FIRST + SECOND").constant("SECOND", "7").constant("MORE", "1"), {8});
+}
+
 TEST_CASE("vulkan: a value that a specialization constant cannot have is refused",
           "[vulkan][interface][specialization]") {
   if (!Vulkan::instance().usable()) return;
@@ -47,6 +60,8 @@ TEST_CASE("vulkan: a value that a specialization constant cannot have is refused
   refuse(Kernel(declared, all).constant("ON", "2"), "expected true or false for a bool");
   refuse(Kernel(declared, all).constant("GAIN", "x"), "constant GAIN: found x, expected a number");
   refuse(Kernel(declared, all).constant("GAIN", "1e300"), "constant GAIN: found 1e300");
+  refuse(Kernel(declared, all).constant("GAIN", "(1 == 1)"), "constant GAIN: found true, expected a number");
+  refuse(Kernel(half, "HALF").constant("HALF", "65505"), "constant HALF: found 65505");
   refuse(Kernel(declared, "kept[i] = 1.0").constant("COUNT", "1000000"), "bytes of shared memory, the device has");
 }
 

@@ -122,16 +122,29 @@ Result<std::vector<Define>> take_specializations(std::string_view text, std::vec
   });
   std::vector<Define> candidates(split, macros.end());
   macros.erase(split, macros.end());
-  if (candidates.empty()) return candidates;
+  if (text.find("constant_id") == std::string_view::npos) return candidates;
   const auto preamble = preamble_of(macros);
   if (!preamble) return preamble.error();
   // Not those in a comment, or where the text leaves the declaration out.
-  const std::string plain = preprocessed(text, *preamble);
+  const std::string plain = candidates.empty() ? std::string() : preprocessed(text, *preamble);
   std::erase_if(candidates, [&](const Define& constant) {
     if (declares_specialization(plain, constant.name)) return false;
     macros.push_back(constant);
     return true;
   });
+  // Also those that a macro of the text declares: #define SPEC(id, name) layout(constant_id = id) const int name
+  for (std::size_t i = 0; i < macros.size();) {
+    std::vector<Define> others = macros;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    const auto without = preamble_of(others);
+    if (!without) return without.error();
+    if (declares_specialization(preprocessed(text, *without), macros[i].name)) {
+      candidates.push_back(std::move(macros[i]));
+      macros = std::move(others);
+    } else {
+      ++i;
+    }
+  }
   return candidates;
 }
 

@@ -1,5 +1,7 @@
 #include "codec/specialization.hpp"
 
+#include <kiln/tensor.hpp>
+
 #include <glslang/SPIRV/spirv.hpp>
 
 #include <algorithm>
@@ -9,6 +11,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 namespace kiln::vulkan {
@@ -72,14 +75,16 @@ class Constants {
   }
 
   Status set(const Define& value, UnknownConstants unknown) {
-    std::string known;
+    std::set<std::string> names;
     for (const auto& [id, constant] : all_) {
       if (!constant.number) continue;
       const std::string name = name_of(id, constant);
       if (name == value.name) return set(constant, value.text).within("constant " + value.name);
-      if (known.find(name) == std::string::npos) known += (known.empty() ? "" : ", ") + name;
+      names.insert(name);
     }
     if (unknown == UnknownConstants::ignored) return {};
+    std::string known;
+    for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
     return invalid_argument("constant " + value.name + ": the module has no such specialization constant (it has " +
                             (known.empty() ? "none" : known) + ")");
   }
@@ -162,7 +167,8 @@ class Constants {
 
   Status write(std::size_t at, const std::string& text) {
     const auto refused = [&](const std::string& expected) {
-      return invalid_argument("found " + text + ", expected " + expected + ", which the program specializes");
+      const std::string shown = text == "(1 == 1)" ? "true" : text == "(1 == 0)" ? "false" : text;
+      return invalid_argument("found " + shown + ", expected " + expected + ", which the program specializes");
     };
     if (op(at) != spv::OpSpecConstant) {
       const auto value = boolean_of(text);
@@ -184,12 +190,14 @@ class Constants {
       if (!is_signed && bits < 32) value &= (std::uint64_t{1} << bits) - 1;
     } else {
       const auto number = number_of<double>(text, 10);
-      const bool fits =
-          number && (bits == 64 || std::abs(*number) <= static_cast<double>(std::numeric_limits<float>::max()));
-      if (!fits || (bits != 32 && bits != 64))
-        return refused("a number for a float of " + std::to_string(bits) + " bits");
-      value = bits == 64 ? std::bit_cast<std::uint64_t>(*number)
-                         : std::bit_cast<std::uint32_t>(static_cast<float>(*number));
+      const double most = bits == 16   ? 65504.0
+                          : bits == 32 ? static_cast<double>(std::numeric_limits<float>::max())
+                                       : std::numeric_limits<double>::max();
+      const bool fits = number && std::abs(*number) <= most;
+      if (!fits) return refused("a number for a float of " + std::to_string(bits) + " bits");
+      value = bits == 16   ? to_half(*number)
+              : bits == 32 ? std::bit_cast<std::uint32_t>(static_cast<float>(*number))
+                           : std::bit_cast<std::uint64_t>(*number);
     }
     words_[at + 3] = static_cast<std::uint32_t>(value);
     if (bits == 64) words_[at + 4] = static_cast<std::uint32_t>(value >> 32);
