@@ -48,7 +48,11 @@ constexpr NamedCapability capability_names[] = {
     {spv::CapabilitySparseResidency, "SparseResidency"},
     {spv::CapabilitySubgroupBallotKHR, "SubgroupBallotKHR"},
     {spv::CapabilitySubgroupVoteKHR, "SubgroupVoteKHR"},
-    {spv::CapabilityDotProductKHR, "DotProductKHR"},
+    {spv::CapabilityVariablePointersStorageBuffer, "VariablePointersStorageBuffer"},
+    {spv::CapabilityDotProductInputAll, "DotProductInputAll"},
+    {spv::CapabilityDotProductInput4x8Bit, "DotProductInput4x8Bit"},
+    {spv::CapabilityDotProductInput4x8BitPacked, "DotProductInput4x8BitPacked"},
+    {spv::CapabilityDotProduct, "DotProduct"},
     {spv::CapabilityShaderClockKHR, "ShaderClockKHR"},
     {spv::CapabilityExpectAssumeKHR, "ExpectAssumeKHR"},
 };

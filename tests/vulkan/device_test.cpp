@@ -149,6 +149,11 @@ TEST_CASE("vulkan: what a program needs and the device lacks is named", "[vulkan
       {"#version 450\n" + lanes + "layout(push_constant) uniform Push { float big[4096]; };\n" + buffer +
            "void main() { x[0] = big[gl_LocalInvocationID.x]; }\n",
        "bytes of push constants"},
+      {"#version 450\n#extension GL_EXT_spirv_intrinsics : require\n" + lanes +
+           "spirv_instruction(extensions = [\"SPV_KHR_integer_dot_product\"], capabilities = [6019, 6018], id = 4450)\n"
+           "int dot4(int a, int b, spirv_literal uint packed);\n" +
+           buffer + "void main() { x[0] = float(dot4(1, 2, 0)); }\n",
+       "capability DotProductInput4x8BitPacked, DotProduct, which"},
       {"#version 450\n" + lanes + buffer + "void main() { y = 1.0; }\n", "mine.comp:4: ERROR: 'y'"},
       {"#version 450\nvoid broken(\n", "GLSL compiler"},
       {"#version 450\n" + lanes + "subroutine void F();\n" + buffer + "void main() { x[0] = 1.0; }\n", "subroutine"},
