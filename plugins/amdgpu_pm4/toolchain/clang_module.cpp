@@ -8,6 +8,7 @@
 #include <clang/Frontend/TextDiagnosticPrinter.h>
 #include <clang/Frontend/Utils.h>
 #include <dlfcn.h>
+#include <llvm/Support/CommandLine.h>
 #include <llvm/Support/ErrorHandling.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/VirtualFileSystem.h>
@@ -54,6 +55,16 @@ void prepare_once() {
   });
 }
 
+// The arguments' -mllvm options are LLVM's for the whole process: each compilation has the same ones.
+void set_llvm_options(const std::vector<std::string>& options) {
+  static std::once_flag once;
+  std::call_once(once, [&options] {
+    std::vector<const char*> words{"clang"};
+    for (const std::string& option : options) words.push_back(option.c_str());
+    llvm::cl::ParseCommandLineOptions(static_cast<int>(words.size()), words.data(), "", &llvm::nulls());
+  });
+}
+
 // One text's way through Clang, and all that it allocates for it.
 class Compilation {
  public:
@@ -93,6 +104,7 @@ bool Compilation::run(std::string_view text, std::span<const std::string> argume
   words_.push_back(input_name);
   std::shared_ptr<clang::CompilerInvocation> invocation = clang::createInvocation(words_, how_);
   if (invocation == nullptr) return false;
+  set_llvm_options(invocation->getFrontendOpts().LLVMArgs);
 
   compiler_ = std::make_unique<clang::CompilerInstance>();
   compiler_->setInvocation(std::move(invocation));

@@ -161,6 +161,31 @@ TEST_CASE("kernels: a workgroup that the text does not tell is told by hidden ar
         }) == 1);
 }
 
+TEST_CASE("kernels: a private array needs neither local memory nor a dispatch packet") {
+  const auto clang = clang_of_this_machine();
+  if (clang == nullptr) return;
+  const std::string body =
+      "  uchar a[24]; int s = 0;\n"
+      "  for (int k = 0; k < 24; k++) a[k * 7 % 24] = x[k];\n"
+      "  for (int k = 0; k < x[0]; k++) s += a[k * x[k] % 24];\n"
+      "  y[get_global_id(0)] = s;\n}\n";
+  for (const char* const attribute : {"", "__attribute__((reqd_work_group_size(64, 1, 1))) "}) {
+    for (const Target target : {Target::gfx1030, Target::gfx1100}) {
+      const auto compiled = compile_kernel(*clang,
+                                           opencl("kernel " + std::string(attribute) +
+                                                      "void k(global const uchar* x, global int* y) {\n" + body,
+                                                  "k"),
+                                           "k.cl", target, soon());
+      INFO((compiled ? compiled->said : compiled.error().text()));
+      REQUIRE(compiled.has_value());
+      const auto object = read_code_object(compiled->object);
+      REQUIRE(object.has_value());
+      CHECK(check_dispatch(*object, object->kernels.at(0)).text() == "ok");
+      CHECK(object->kernels.at(0).lds_bytes == 0);
+    }
+  }
+}
+
 TEST_CASE("kernels: a product and its sum round once within an expression, twice across statements") {
   const auto clang = clang_of_this_machine();
   if (clang == nullptr) return;
