@@ -253,11 +253,13 @@ void GroupRunner::seat_threads(const Shape& shape, unsigned number, Wave& wave) 
     exec |= std::uint64_t{1} << lane;
     const std::uint32_t x = thread % shape.threads[0], y = thread / shape.threads[0] % shape.threads[1];
     const std::uint32_t z = thread / (shape.threads[0] * shape.threads[1]);
+    const std::uint32_t ids[] = {x, y, z};
     if (packed) {
-      wave.row(scratch_rows, lane / 32)[lane % 32] = x | y << 10U | z << 20U;
+      std::uint32_t fields = x;  // compilers take the others to be zero where the dispatch does not ask for them
+      for (unsigned d = 1; d < launch_->thread_ids; ++d) fields |= ids[d] << 10U * d;
+      wave.row(scratch_rows, lane / 32)[lane % 32] = fields;
       continue;
     }
-    const std::uint32_t ids[] = {x, y, z};
     for (unsigned d = 0; d < launch_->thread_ids; ++d) wave.row(scratch_rows + d, lane / 32)[lane % 32] = ids[d];
   }
   wave.set_scalar64(scalar_index::exec, exec);

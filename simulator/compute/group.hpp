@@ -40,7 +40,7 @@ struct Launch {
   std::uint32_t user_sgprs = 0;
   std::array<bool, 3> group_id{};  // which of them go to SGPRs
   bool group_info = false;
-  std::uint32_t thread_ids = 1;  // gfx10.3: how many VGPRs hold them
+  std::uint32_t thread_ids = 1;  // how many of a thread's three: a VGPR each, on gfx11 a field each of the first
   bool scratch = false;
   std::uint64_t scratch_base = 0;
   std::uint64_t border_colors = 0;

@@ -172,6 +172,27 @@ TEST_CASE("simulator engine: SGPRs at entry follow the registers", "[simulator][
   CHECK(got[4] == got[5]);           // nobody set these
 }
 
+TEST_CASE("simulator engine: v0 of gfx11 holds as many thread ids as the registers ask for", "[simulator][compute]") {
+  // v_mbcnt_lo_u32_b32 v1, -1, 0 · v_lshlrev_b32 v1, 2, v1 · global_store_b32 v1, v0, s[0:1]
+  const std::vector<U> words = {0xD71F0001, 0x000100C1, 0x30020282, 0xDC6A0000, 0x00000001};
+  for (const U ids : {1U, 2U, 3U}) {
+    INFO(ids);
+    Launcher launcher;
+    const std::uint64_t out = launcher.memory.allocate(4096);
+    DispatchState state = state_of(launcher.memory, words);
+    state.user_data[0] = static_cast<U>(out);
+    state.user_data[1] = static_cast<U>(out >> 32);
+    state.rsrc2 = 2U << 1 | (ids - 1) << 11;
+    state.num_thread = {4, 2, 2};
+    REQUIRE_FALSE(launcher.engine.run_dispatch(state, launcher.memory));
+    const std::vector<U> got = launcher.memory.values<U>(out, 16);
+    for (U thread = 0; thread < 16; ++thread) {
+      const U x = thread % 4, y = thread / 4 % 2, z = thread / 8;
+      CHECK(got[thread] == (x | (ids > 1 ? y << 10 : 0) | (ids > 2 ? z << 20 : 0)));
+    }
+  }
+}
+
 TEST_CASE("simulator engine: the shaders' clock goes on from dispatch to dispatch", "[simulator][compute]") {
   // v_mov_b32 v2, 0 · s_getreg_b32 s4, hwreg(HW_REG_SHADER_CYCLES, 0, 20) · v_mov_b32 v1, s4 · global_store_b32 v2, v1,
   // s[0:1]
