@@ -266,7 +266,7 @@ Result<BoundPass> Pm4Device::bind(std::size_t index, const PassLaunch& launch) c
   if (program.owner() != winsys_.get()) return wrong(": its program belongs to another device");
   BoundPass pass{program.loaded(), {}, launch.grid};
   if (launch.grid == PassLaunch::nothing) {  // the queue never sees it
-    Status refused = quarantine_.check(pass.kernel->digest, pass.kernel->name());
+    Status refused = quarantine_.check(pass.kernel->quarantine_key, pass.kernel->name());
     if (!refused.ok()) return std::move(refused).within(info_.id);
     return pass;
   }

@@ -10,6 +10,10 @@
 
 namespace kiln::amdgpu_pm4 {
 
+Digest quarantine_key_of(const Digest& object, std::string_view kernel) {
+  return sha256(object.hex() + std::string(kernel));
+}
+
 std::string LoadedKernel::name() const {
   return "kernel '" + kernel.name + "' (program " + digest.hex().substr(0, 12) + ")";
 }
@@ -233,8 +237,10 @@ Result<std::shared_ptr<const LoadedKernel>> ProgramLoader::load(const KernelSour
   auto recorded = RecordedDispatch::record(kernel, shape_, place);
   if (!recorded) return recorded.error();
   const ProgramFacts facts = program_facts(kernel, place.image_va, checked->object.image.size());
+  const Digest quarantine_key = quarantine_key_of(digest, kernel.name);
   return std::shared_ptr<const LoadedKernel>(std::make_shared<LoadedKernel>(LoadedKernel{{object.begin(), object.end()},
                                                                                          digest,
+                                                                                         quarantine_key,
                                                                                          checked->object.version,
                                                                                          kernel,
                                                                                          checked->workgroup,

@@ -34,6 +34,7 @@ namespace kiln::amdgpu_pm4 {
 struct LoadedKernel {
   std::vector<std::byte> object;  // the code object's bytes, for serialize()
   Digest digest;                  // of them
+  Digest quarantine_key;          // of this kernel: another kernel of the same code object is not to blame
   std::uint32_t version = 0;      // of the code object format
   KernelCode kernel;
   std::array<std::uint32_t, 3> workgroup{};
@@ -51,6 +52,8 @@ struct LoadedKernel {
   // "kernel 'saxpy' (program 3f2a90c1…)", for messages.
   std::string name() const;
 };
+
+Digest quarantine_key_of(const Digest& object, std::string_view kernel);
 
 class Pm4Program final : public Program {
  public:

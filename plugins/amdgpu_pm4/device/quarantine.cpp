@@ -49,37 +49,37 @@ std::string date_of(std::int64_t seconds) {
 }  // namespace
 
 Quarantine::Quarantine(DriverNotes* notes, const std::string& device)
-    : notes_(notes), name_("amdgpu_pm4 quarantine 2 " + device), guilty_(read_note(notes, name_)) {}
+    : notes_(notes), name_("amdgpu_pm4 quarantine 3 " + device), guilty_(read_note(notes, name_)) {}
 
-bool Quarantine::holds(const Digest& program, std::int64_t now) const {
+bool Quarantine::holds(const Digest& kernel, std::int64_t now) const {
   const std::lock_guard lock(mutex_);
-  const auto found = guilty_.find(program);
+  const auto found = guilty_.find(kernel);
   return found != guilty_.end() && lasts(found->second, now);
 }
 
-Status Quarantine::check(const Digest& program, const std::string& name, std::int64_t now) const {
-  if (!holds(program, now)) return {};
+Status Quarantine::check(const Digest& kernel, const std::string& name, std::int64_t now) const {
+  if (!holds(kernel, now)) return {};
   const std::lock_guard lock(mutex_);
-  return unsupported(name + " hung this device or faulted on it (" + date_of(guilty_.at(program)) +
-                     "): quarantined until " + date_of(guilty_.at(program) + lasts_s) +
+  return unsupported(name + " hung this device or faulted on it (" + date_of(guilty_.at(kernel)) +
+                     "): quarantined until " + date_of(guilty_.at(kernel) + lasts_s) +
                      "; `kiln cache clear` ends that");
 }
 
-void Quarantine::add(const Digest& program, std::int64_t when) {
+void Quarantine::add(const Digest& kernel, std::int64_t when) {
   const std::lock_guard lock(mutex_);
-  suspects_.erase(program);
-  guilty_[program] = when;
+  suspects_.erase(kernel);
+  guilty_[kernel] = when;
   if (notes_ == nullptr) return;
   // Another process may have found others meanwhile.
   Verdicts known = read_note(notes_, name_);
-  known[program] = when;
+  known[kernel] = when;
   std::vector<std::pair<std::int64_t, Digest>> newest;
   for (const auto& [digest, since] : known) {
     if (lasts(since, when)) newest.emplace_back(since, digest);
   }
   std::ranges::stable_sort(newest, std::greater<>(), &std::pair<std::int64_t, Digest>::first);
   // What came last stays also where another one has the same second.
-  std::stable_partition(newest.begin(), newest.end(), [&](const auto& each) { return each.second == program; });
+  std::stable_partition(newest.begin(), newest.end(), [&](const auto& each) { return each.second == kernel; });
   if (newest.size() > most_kept) newest.resize(most_kept);
   std::vector<Verdict> note;
   for (const auto& [since, digest] : newest) {
@@ -90,14 +90,14 @@ void Quarantine::add(const Digest& program, std::int64_t when) {
   notes_->keep(name_, std::as_bytes(std::span(note)));
 }
 
-bool Quarantine::is_suspect(const Digest& program) const {
+bool Quarantine::is_suspect(const Digest& kernel) const {
   const std::lock_guard lock(mutex_);
-  return suspects_.contains(program);
+  return suspects_.contains(kernel);
 }
 
-void Quarantine::suspect(const Digest& program) {
+void Quarantine::suspect(const Digest& kernel) {
   const std::lock_guard lock(mutex_);
-  suspects_.insert(program);
+  suspects_.insert(kernel);
 }
 
 }  // namespace kiln::amdgpu_pm4

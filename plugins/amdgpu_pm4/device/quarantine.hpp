@@ -1,5 +1,5 @@
-// Quarantine: programs that are known to have hung a device, by the digest of their code object. They are refused for a
-// week, also in later processes where the driver was lent notes.
+// Quarantine: kernels that are known to have hung a device, by the digest of their code object and name. They are refused
+// for a week, also in later processes where the driver was lent notes.
 //
 // Thread-safety: every method from any thread. Ownership: borrows the notes, which outlive it.
 #pragma once
@@ -23,14 +23,14 @@ class Quarantine {
   Quarantine(DriverNotes* notes, const std::string& device);
 
   // now, when: seconds since 1970.
-  bool holds(const Digest& program, std::int64_t now = std::time(nullptr)) const;
-  // unsupported where it holds the program, whose kernel is called `name`: until when, and what ends it earlier.
-  Status check(const Digest& program, const std::string& name, std::int64_t now = std::time(nullptr)) const;
-  void add(const Digest& program, std::int64_t when = std::time(nullptr));
+  bool holds(const Digest& kernel, std::int64_t now = std::time(nullptr)) const;
+  // unsupported where it holds the kernel, which is called `name`: until when, and what ends it earlier.
+  Status check(const Digest& kernel, const std::string& name, std::int64_t now = std::time(nullptr)) const;
+  void add(const Digest& kernel, std::int64_t when = std::time(nullptr));
 
   // One of several that may have hung the device: it runs alone from now on, so that a second time tells.
-  bool is_suspect(const Digest& program) const;
-  void suspect(const Digest& program);
+  bool is_suspect(const Digest& kernel) const;
+  void suspect(const Digest& kernel);
 
  private:
   DriverNotes* const notes_;

@@ -66,7 +66,7 @@ Result<std::uint64_t> Queue::submit(const std::vector<BoundPass>& passes) {
   if (!lost_.ok()) return lost_;
   collect_passed();
   for (const BoundPass& pass : passes) {
-    Status refused = quarantine_.check(pass.kernel->digest, pass.kernel->name());
+    Status refused = quarantine_.check(pass.kernel->quarantine_key, pass.kernel->name());
     if (!refused.ok()) return std::move(refused).within(settings_.device);
   }
   Status status;
@@ -226,8 +226,8 @@ std::string Queue::blame(const InFlight& work, const Status& how, const ResetSta
   // The kernel driver knows that this was it; what was written before the reset may be lost.
   if (passes.begin == passes.end && state.guilty) passes = {0, work.kernels.size()};
   if (passes.begin == passes.end) return "it failed, and none of its passes was running (" + how.message + ")";
-  std::set<Digest> programs;
-  for (std::size_t i = passes.begin; i < passes.end; ++i) programs.insert(work.kernels[i]->digest);
+  std::set<Digest> kernels;
+  for (std::size_t i = passes.begin; i < passes.end; ++i) kernels.insert(work.kernels[i]->quarantine_key);
   std::string where = "pass " + std::to_string(passes.begin);
   if (passes.end - passes.begin > 1) where += " to " + std::to_string(passes.end - 1);
   const std::string name = work.kernels[passes.begin]->name();
@@ -236,12 +236,12 @@ std::string Queue::blame(const InFlight& work, const Status& how, const ResetSta
       !state.fault.empty() && !state.fault.starts_with("watchdog") && !state.fault.starts_with("planted");
   const std::string did = stopped ? " was stopped by a fault" : " hung the device";
   const std::string why = " (" + (state.fault.empty() ? how.message : state.fault) + ")";
-  if (programs.size() == 1) {
-    quarantine_.add(*programs.begin());
+  if (kernels.size() == 1) {
+    quarantine_.add(*kernels.begin());
     return where + ": " + name + did + " and is in quarantine" + why;
   }
-  for (const Digest& program : programs) quarantine_.suspect(program);
-  return where + ": " + name + " or one of " + std::to_string(programs.size() - 1) + " others" + did +
+  for (const Digest& kernel : kernels) quarantine_.suspect(kernel);
+  return where + ": " + name + " or one of " + std::to_string(kernels.size() - 1) + " others" + did +
          "; each runs alone from now on" + why;
 }
 

@@ -198,7 +198,7 @@ std::vector<std::size_t> groups_of(std::span<const BoundPass> passes, const Quar
   std::size_t begin = 0;
   bool alone = false;  // what the group holds
   for (std::size_t i = 0; i < passes.size(); ++i) {
-    const bool suspect = quarantine.is_suspect(passes[i].kernel->digest);
+    const bool suspect = quarantine.is_suspect(passes[i].kernel->quarantine_key);
     if (i != begin && (alone || suspect || i - begin == most_of_a_group || group.conflicts_with(passes[i]))) {
       ends.push_back(i);
       group.clear();

@@ -39,6 +39,7 @@ std::shared_ptr<const LoadedKernel> make_kernel(Winsys& winsys, const std::strin
   const ProgramFacts facts = program_facts(kernel, place.image_va, image_bytes);
   return std::make_shared<LoadedKernel>(LoadedKernel{{},
                                                      sha256(name),
+                                                     quarantine_key_of(sha256(name), kernel.name),
                                                      5,
                                                      kernel,
                                                      place.workgroup,

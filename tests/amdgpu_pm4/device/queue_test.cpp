@@ -171,14 +171,24 @@ TEST_CASE("queue: who hangs the device is named, goes into quarantine, and the o
   INFO(status.message);
   CHECK_THAT(status.message, Catch::Contains("amdgpu:0: submission 1: pass 2: kernel 'bad' (program ") &&
                                  Catch::Contains(") hung the device and is in quarantine"));
-  CHECK(f.quarantine.holds(f.bad->digest));
-  CHECK_FALSE(f.quarantine.holds(f.good->digest));
+  CHECK(f.quarantine.holds(f.bad->quarantine_key));
+  CHECK_FALSE(f.quarantine.holds(f.good->quarantine_key));
 
   const Status refused = f.refused({f.pass(f.good), f.pass(f.bad)});
   CHECK(refused.code == StatusCode::unsupported);
   CHECK_THAT(refused.message, Catch::Contains("kernel 'bad'") && Catch::Contains("quarantined until"));
   CHECK(f.gpu->contexts == 2);
   CHECK(f.wait(f.submit({f.pass(f.good)})).ok());
+}
+
+TEST_CASE("queue: another kernel of the same code object stays out of quarantine") {
+  Fixture f;
+  const auto object = sha256("two kernels");
+  const auto first = quarantine_key_of(object, "first"), second = quarantine_key_of(object, "second");
+  f.quarantine.add(first);
+  CHECK(f.quarantine.holds(first));
+  CHECK_FALSE(f.quarantine.holds(second));
+  CHECK_FALSE(f.quarantine.holds(quarantine_key_of(sha256("others"), "first")));
 }
 
 TEST_CASE("queue: what the device says of a fault stands in the error") {
@@ -209,12 +219,12 @@ TEST_CASE("queue: among passes that overlapped nobody is convicted, and the seco
   const Status first = f.wait(launch());
   CHECK(first.code == StatusCode::unavailable);
   CHECK_THAT(first.message, Catch::Contains("pass 0 to 1") && Catch::Contains("each runs alone from now on"));
-  CHECK_FALSE(f.quarantine.holds(f.bad->digest));
-  CHECK_FALSE(f.quarantine.holds(f.good->digest));
+  CHECK_FALSE(f.quarantine.holds(f.bad->quarantine_key));
+  CHECK_FALSE(f.quarantine.holds(f.good->quarantine_key));
   f.gpu->hang_at = f.gpu->dispatches + 1;
   CHECK_THAT(f.wait(launch()).message, Catch::Contains("pass 1: kernel 'bad'"));
-  CHECK(f.quarantine.holds(f.bad->digest));
-  CHECK_FALSE(f.quarantine.holds(f.good->digest));
+  CHECK(f.quarantine.holds(f.bad->quarantine_key));
+  CHECK_FALSE(f.quarantine.holds(f.good->quarantine_key));
 }
 
 TEST_CASE("queue: what was queued behind a hang is cancelled, not blamed, and may be submitted again") {
@@ -228,7 +238,7 @@ TEST_CASE("queue: what was queued behind a hang is cancelled, not blamed, and ma
   CHECK(cancelled.code == StatusCode::unavailable);
   CHECK_THAT(cancelled.message, Catch::Contains("submission 2 was cancelled: pass 0: kernel 'bad'"));
   CHECK(f.wait(hangs).code == StatusCode::unavailable);
-  CHECK_FALSE(f.quarantine.holds(f.good->digest));
+  CHECK_FALSE(f.quarantine.holds(f.good->quarantine_key));
   CHECK(f.wait(f.submit({f.pass(f.good)})).ok());
 }
 
@@ -239,7 +249,7 @@ TEST_CASE("queue: a reset that another program caused blames nobody here") {
   const Status status = f.wait(f.submit({f.pass(f.bad)}));
   CHECK(status.code == StatusCode::unavailable);
   CHECK_THAT(status.message, Catch::Contains("another program's work had the device reset"));
-  CHECK_FALSE(f.quarantine.holds(f.bad->digest));
+  CHECK_FALSE(f.quarantine.holds(f.bad->quarantine_key));
   CHECK(f.wait(f.submit({f.pass(f.bad)})).ok());
 }
 
@@ -257,7 +267,7 @@ TEST_CASE("queue: a device whose memory was lost is lost, and says why ever afte
   }
   CHECK(f.refused({f.pass(f.good)}).code == StatusCode::device_lost);
   CHECK(f.queue->alive().code == StatusCode::device_lost);
-  CHECK(f.quarantine.holds(f.bad->digest));
+  CHECK(f.quarantine.holds(f.bad->quarantine_key));
 }
 
 TEST_CASE("queue: a context that a reset took away between submissions is replaced unseen") {

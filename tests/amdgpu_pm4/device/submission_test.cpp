@@ -52,7 +52,7 @@ TEST_CASE("pass order: kernels with scratch memory do not share it") {
 
 TEST_CASE("pass order: a suspect runs alone") {
   Fixture f;
-  f.quarantine.suspect(f.other->digest);
+  f.quarantine.suspect(f.other->quarantine_key);
   BoundPass suspect = f.pass(4, 5);
   suspect.kernel = f.other;
   CHECK(f.ends({f.pass(0, 1), suspect, f.pass(2, 3)}) == Ends{1, 2, 3});
