@@ -234,6 +234,7 @@ Result<CodeObject> read_code_object(std::span<const std::byte> bytes) noexcept {
   object.target = *target;
   auto metadata = metadata_of(*file);
   if (!metadata) return metadata.error();
+  if (metadata->kernels.empty()) return invalid_argument("no kernel: expected a function declared __kernel");
   if (Status status = check_agreement(*metadata, object.version, object.target); !status.ok()) return status;
   auto laid = file->type == ElfType::relocatable ? lay_out_relocatable(*file) : lay_out_linked(*file);
   if (!laid) return laid.error();

@@ -202,6 +202,21 @@ class Layout {
     return (section.flags & SHF_ALLOC) != 0 && section.type != SHT_NOTE && section.size > 0;
   }
 
+  // ": one, two", the variables of a section as far as the file names them.
+  std::string variables_of(std::size_t index) const {
+    std::string names;
+    for (const ElfSection& table : file_.sections) {
+      if (table.type != SHT_SYMTAB) continue;
+      const auto symbols = read_symbols(file_, table);
+      if (!symbols) return {};
+      for (const ElfSymbol& symbol : *symbols) {
+        if (symbol.section != index || symbol.size == 0 || symbol.name.empty()) continue;
+        names += (names.empty() ? ": " : ", ") + std::string(symbol.name);
+      }
+    }
+    return names;
+  }
+
   Status place(std::size_t index) {
     const ElfSection& section = file_.sections[index];
     const std::string name = "section " + in_quotes(section.name);
@@ -211,7 +226,7 @@ class Layout {
     if ((section.flags & SHF_TLS) != 0) return unsupported(name + ": variables of a lane's own by TLS");
     // Relocated constants are written once, before any kernel runs.
     if ((section.flags & SHF_WRITE) != 0 && !section.name.starts_with(".data.rel.ro")) {
-      return unsupported(name + ": variables outside kernels that kernels can write");
+      return unsupported(name + ": variables outside kernels that kernels can write" + variables_of(index));
     }
     const std::uint64_t alignment = std::max(section.alignment, is_code(section) ? code_alignment : 1);
     const std::uint64_t begin = (out_.image.size() + alignment - 1) & ~(alignment - 1);

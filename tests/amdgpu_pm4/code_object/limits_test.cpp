@@ -97,7 +97,8 @@ TEST_CASE("code_object limits: kernels and their arguments") {
   REQUIRE(many);
   CHECK(many->kernels.size() == 4096);
   CHECK(refusal_of(std::vector<Json>(4097, kernel())) == "corrupt: its metadata: amdhsa.kernels has 4097 entries");
-  CHECK(refusal_of({}) == "corrupt: its metadata: amdhsa.kernels is empty");
+  REQUIRE(read({}));
+  CHECK(read({})->kernels.empty());
 }
 
 TEST_CASE("code_object limits: numbers of a kernel") {
