@@ -1,5 +1,5 @@
-// Quarantine: kernels that are known to have hung a device, by the digest of their code object and name. They are refused
-// for a week, also in later processes where the driver was lent notes.
+// Quarantine: kernels that are known to have hung a device, by the digest of their code object and name. They are
+// refused for a week, also in later processes where the driver was lent notes.
 //
 // Thread-safety: every method from any thread. Ownership: borrows the notes, which outlive it.
 #pragma once

@@ -77,7 +77,7 @@ std::vector<std::string> clang_arguments(Target target) {
       // nothing is. So "sum += x * w" rounds once on every target and at every level of optimization, and a reference
       // that adds up by fma() in the text's order agrees in every bit. Divisions and roots are rounded correctly too.
       "-ffp-contract=on", "-cl-fp32-correctly-rounded-divide-sqrt",
-      // Private arrays stay out of local memory: their place there follows from a dispatch packet, which is not offered.
+      // Private arrays stay out of local memory: code there reads a dispatch packet, which is not offered.
       "-mllvm", "-disable-promote-alloca-to-lds",
       // Grids are of whole workgroups: nothing is spent on a partial last one.
       "-cl-uniform-work-group-size",
