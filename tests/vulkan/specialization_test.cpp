@@ -42,6 +42,14 @@ TEST_CASE("vulkan: a declaration that the text leaves out makes no specializatio
   check(Kernel(or_macro, "FIRST"), {1});
 }
 
+TEST_CASE("vulkan: a constant in the value or the number of a specialization constant is a macro",
+          "[vulkan][interface][specialization]") {
+  if (!Vulkan::instance().usable()) return;
+  const std::string text = "layout(constant_id = ID) const int COUNT = WIDTH * 2;\n";
+  check(Kernel(text, "COUNT").constant("WIDTH", "8").constant("ID", "3"), {16});
+  check(Kernel(text, "COUNT").constant("WIDTH", "8").constant("ID", "3").constant("COUNT", "5"), {5});
+}
+
 TEST_CASE("vulkan: a macro of the text may declare a specialization constant", "[vulkan][interface][specialization]") {
   if (!Vulkan::instance().usable()) return;
   const std::string by_macro =

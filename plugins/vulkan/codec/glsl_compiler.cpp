@@ -29,8 +29,9 @@ bool declares_specialization(std::string_view glsl, std::string_view name) {
     const std::string_view statement = glsl.substr(at, glsl.find(';', at) - at);
     for (std::size_t word = statement.find(name); word != std::string_view::npos;
          word = statement.find(name, word + 1)) {
-      const std::size_t end = word + name.size();
-      if (!is_word_part(statement[word - 1]) && (end == statement.size() || !is_word_part(statement[end]))) return true;
+      const std::size_t next = statement.find_first_not_of(" \t\r\n", word + name.size());
+      // Its value follows; a constant of the job may stand in that value or in the number of another.
+      if (!is_word_part(statement[word - 1]) && next != std::string_view::npos && statement[next] == '=') return true;
     }
   }
   return false;

@@ -1,6 +1,5 @@
 #include "codec/reflection.hpp"
 
-#include "codec/bool_names.hpp"
 #include "codec/glslang_module.hpp"
 #include "codec/sampled_pairs.hpp"
 #include "codec/spirv_types.hpp"
@@ -502,26 +501,5 @@ class Reflector {
 }  // namespace
 
 Result<Reflection> reflect(const SpirvModule& module) { return Reflector(module).reflect(); }
-
-ProgramInterface complete(const Reflection& reflection, const KernelSource& source) {
-  ProgramInterface interface;
-  interface.resources = reflection.resources;
-  interface.unused = reflection.unused;
-  if (source.dialect != Dialect::glsl) return interface;
-  const BoolNames bools = bool_names(source.text);
-  for (ProgramResource& resource : interface.resources) {
-    if (resource.kind != ResourceKind::uniform || resource.element != ElementType::u32) continue;
-    const std::size_t dot = resource.name.rfind('.');
-    std::string_view last = std::string_view(resource.name).substr(dot == std::string::npos ? 0 : dot + 1);
-    last = last.substr(0, last.find('['));
-    const bool is_member = dot != std::string::npos || !resource.block.empty();
-    if (!bools.contains(last, is_member)) continue;
-    // SPIR-V has no bool in a block: glslang declares it as uint.
-    resource.element = ElementType::boolean;
-    if (resource.type.starts_with("uint")) resource.type.replace(0, 4, "bool");
-    if (resource.type.starts_with("uvec")) resource.type[0] = 'b';
-  }
-  return interface;
-}
 
 }  // namespace kiln::vulkan
