@@ -410,8 +410,9 @@ TEST_CASE("program store: machines share programs through a remote, each with a 
   const auto request = [&](const StoreFolder& folder, const std::string& config, const std::string& source) {
     return at_home([&]() -> std::string {
       TextCompiler text;
-      text.on_build = [](kiln_request* asked) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(100));  // longer than three round trips: worth asking for
+      const bool is_writer = config.find("writer") != std::string::npos;
+      text.on_build = [is_writer](kiln_request* asked) {
+        if (is_writer) std::this_thread::sleep_for(std::chrono::seconds(1));  // worth asking for: three round trips
         return TextCompiler::compile(asked);
       };
       const CachePointer cache = folder.open([&](kiln_cache_options& options) { options.config = config.c_str(); });
@@ -423,7 +424,7 @@ TEST_CASE("program store: machines share programs through a remote, each with a 
       if (!answer.ok()) return answer.message;
       if (*static_cast<std::string*>(kiln_program_object(program)) != "compiled " + source) return "another program";
       // Programs are written in the background; a busy machine needs longer than the 200 ms of closing.
-      for (int i = 0; i < 1000 && text.builds != 0 && config.find("writer") != std::string::npos; ++i) {
+      for (int i = 0; i < 1000 && text.builds != 0 && is_writer; ++i) {
         std::size_t objects = 0;  // the program and the index
         for (const auto& entry : std::filesystem::recursive_directory_iterator(share))
           objects += entry.is_regular_file();
@@ -438,7 +439,7 @@ TEST_CASE("program store: machines share programs through a remote, each with a 
   // On a busy machine the first answer may come too late, and costs a build.
   std::unique_ptr<StoreFolder> reader;
   std::string answer;
-  for (int attempt = 0; attempt < 10 && answer != "loaded"; ++attempt) {
+  for (int attempt = 0; attempt < 100 && answer != "loaded"; ++attempt) {
     reader = std::make_unique<StoreFolder>();
     answer = request(*reader, config_of(url, false), "shared");
   }
