@@ -20,7 +20,8 @@ struct BackgroundWork::Shared {
   std::mutex mutex;
   std::condition_variable added, ended;
   std::deque<std::function<void()>> tasks;
-  std::size_t most_threads = 0, threads = 0, idle = 0;
+  std::vector<std::thread> started;
+  std::size_t most_threads = 0, threads = 0, idle = 0;  // threads: those that serve
   bool finished = false;
 
   void serve() {
@@ -61,10 +62,11 @@ bool BackgroundWork::add(std::function<void()> task) {
   const std::lock_guard lock(shared_->mutex);
   if (shared_->finished) return false;
   if (shared_->idle <= shared_->tasks.size() && shared_->threads < shared_->most_threads) {
+    shared_->started.reserve(shared_->most_threads);
     auto thread = start_thread([shared = shared_] { shared->serve(); });
     if (thread) {
       ++shared_->threads;
-      thread->detach();
+      shared_->started.push_back(std::move(*thread));
     }
   }
   if (shared_->threads == 0) return false;
@@ -75,6 +77,7 @@ bool BackgroundWork::add(std::function<void()> task) {
 
 void BackgroundWork::finish(Deadline deadline) noexcept {
   std::deque<std::function<void()>> dropped;
+  std::vector<std::thread> started;
   std::unique_lock lock(shared_->mutex);
   if (shared_->finished) return;
   if (deadline.left().count() > 0) {
@@ -85,7 +88,11 @@ void BackgroundWork::finish(Deadline deadline) noexcept {
   shared_->finished = true;
   dropped.swap(shared_->tasks);
   shared_->added.notify_all();
-  shared_->ended.wait_for(lock, std::chrono::seconds(1), [&] { return shared_->threads == 0; });
+  const bool ended = shared_->ended.wait_for(lock, std::chrono::seconds(1), [&] { return shared_->threads == 0; });
+  started.swap(shared_->started);
+  lock.unlock();
+  // Joined: none still ends while the caller forks or unloads this library.
+  for (std::thread& thread : started) ended ? thread.join() : thread.detach();
 }
 
 bool HeldLeases::add(const Digest& program, Held lease) {

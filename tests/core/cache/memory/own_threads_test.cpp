@@ -1,6 +1,6 @@
 // Threads that the cache starts of its own accord: none in somebody else's process, and none that it cannot do without.
 #include "core/cache/in_child.hpp"
-#include "core/cache/workplace.hpp"
+#include "core/cache/shared/sharing.hpp"
 
 #include <kiln/open_program_cache.hpp>
 
@@ -10,7 +10,9 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <fstream>
 #include <latch>
+#include <sstream>
 #include <thread>
 
 namespace kiln::test {
@@ -32,9 +34,19 @@ class AnotherThread {
   std::thread thread_;
 };
 
+// A thread that was joined may still be listed, without running anything of this process.
+bool is_exiting(const std::filesystem::path& task) {
+  std::ifstream stat(task / "stat");
+  std::string text, word;
+  std::getline(stat, text);
+  std::istringstream words(text.substr(text.find_last_of(')') + 1));
+  for (int i = 0; i < 7; ++i) words >> word;
+  return word.empty() || (std::stoul(word) & 4) != 0;  // PF_EXITING, among the flags of proc(5)
+}
+
 int threads_of_process() {
   const std::filesystem::directory_iterator tasks("/proc/self/task");
-  return static_cast<int>(std::distance(begin(tasks), end(tasks)));
+  return static_cast<int>(std::count_if(begin(tasks), end(tasks), [](const auto& task) { return !is_exiting(task); }));
 }
 
 // From here on a thread that this one starts does not run before this one waits, and so is there to be counted: surely
@@ -73,6 +85,24 @@ TEST_CASE("cache::own_threads: a cache that an application opens starts no threa
     std::string wrong = ask_for_many(**cache, device, most);
     if (wrong.empty() && most != before) wrong = std::to_string(most - before) + " threads were started";
     return wrong;
+  });
+  CHECK(end.said == "");
+  CHECK(end.signal == 0);
+}
+
+TEST_CASE("cache::own_threads: a closed cache leaves no thread that still ends") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine machine(server);
+  machine.write_to("http://server/kiln");
+  const ChildEnd end = in_child([&]() -> std::string {
+    const int before = threads_of_process();
+    auto cache = machine.open();
+    go_before_others();
+    machine.build_and_run(*cache, "one");
+    const int most = threads_of_process();
+    cache.reset();
+    if (most == before) return "it wrote without a thread";
+    return threads_of_process() == before ? "" : "a thread was left";
   });
   CHECK(end.said == "");
   CHECK(end.signal == 0);
