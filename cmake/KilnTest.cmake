@@ -61,6 +61,18 @@ function(kiln_label_unsanitized)
   set_property(TEST ${ARGN} APPEND PROPERTY LABELS unsanitized)
 endfunction()
 
+# kiln_keep_unsanitized(VARIABLE): leaves out of the listed sources those with cases of which none is tagged [unsanitized].
+function(kiln_keep_unsanitized variable)
+  set(kept)
+  foreach(source IN LISTS ${variable})
+    file(STRINGS ${source} cases REGEX "TEST_CASE|\\[unsanitized\\]")
+    if(NOT cases OR cases MATCHES "\\[unsanitized\\]")
+      list(APPEND kept ${source})
+    endif()
+  endforeach()
+  set(${variable} ${kept} PARENT_SCOPE)
+endfunction()
+
 # kiln_add_test(NAME SOURCES… [APART…] [LIBRARIES…] [DEPENDS…] [TIMEOUT SECONDS] [COST SECONDS] [PARTS N]
 #               [UNSANITIZED CASES] [UNSANITIZED_PARTS N]): one Catch2 binary, run by kiln_add_run. Inner headers of core are
 # visible. APART: those of SOURCES with a helper named like one in another file of their folder, which KILN_UNITY leaves
@@ -74,6 +86,9 @@ function(kiln_add_test name)
     if(KILN_SANITIZE)
       set(arg_TIMEOUT 2400)
     endif()
+  endif()
+  if(KILN_UNSANITIZED_TESTS AND arg_UNSANITIZED STREQUAL "[unsanitized]")
+    kiln_keep_unsanitized(arg_SOURCES)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE kiln_core kiln_json kiln_test_main ${arg_LIBRARIES})
