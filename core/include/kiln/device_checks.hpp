@@ -16,7 +16,8 @@ namespace [[gnu::visibility("default")]] kiln {
 // unsupported: host memory or an imported descriptor, for a device without that ability. invalid_argument: usage or
 // size.
 Status check_buffer(const DeviceInfo& info, const BufferDesc& desc);
-// pass: its place in the dispatch. invalid_argument names the axis; a grid of nothing has to be let through before.
+// `pass` is the index of the pass, for the message. invalid_argument: names the axis that is too large or empty. A
+// caller that accepts empty grids does not call this for them.
 Status check_grid(const DeviceInfo& info, std::size_t pass, const PassLaunch& launch);
 
 }  // namespace kiln

@@ -30,7 +30,7 @@ class TuningExchange {
   virtual Result<MergedTuning> merge_foreign(std::string_view text, const DeviceInfo& device) noexcept = 0;
   // Returns the conv2d and gemm specs of the foreign winners, in a stable order.
   virtual std::vector<KernelSpec> foreign(const DeviceInfo& device) = 0;
-  // Whether there is a foreign winner of the spec and no other one.
+  // True if the spec's only winner is a foreign one.
   virtual bool is_foreign(const KernelSpec& spec, const DeviceInfo& device) noexcept = 0;
   // Uses all foreign winners. Returns their number.
   virtual Result<std::size_t> accept_foreign(const DeviceInfo& device) noexcept = 0;
