@@ -53,6 +53,9 @@ class Session {
   // Call it before the process ends early: destroys the runtime, so that cache and selector store their data. Waits a
   // limited time for a driver call that does not return.
   void close(std::chrono::milliseconds patience);
+  // The last call of a verb: destroys the runtime and ends the process with the status, open devices with it. Returns
+  // the status where a sanitizer looks for leaks or there is no runtime.
+  int end(int status);
 
   const Options& options() const noexcept { return options_; }
   const Config& config() const noexcept { return config_; }

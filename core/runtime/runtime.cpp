@@ -36,16 +36,37 @@ void load_unwinder() {
 
 Runtime::Runtime(std::unique_ptr<RuntimeState> state) : state_(std::move(state)) {}
 Runtime::~Runtime() = default;
+void Runtime::leave_devices() noexcept { state_->parts->leaves_devices = true; }
+
+RuntimeParts::~RuntimeParts() { end_selector(); }
 
 // The selector writes its file while the devices close. Both take milliseconds.
-RuntimeParts::~RuntimeParts() {
+void RuntimeParts::end_selector() {
   if (selector == nullptr) return;
   auto ends = start_thread([held = std::move(selector)]() mutable { held.reset(); });
   if (ends) selector_end.thread = std::move(*ends);
 }
 
+void RuntimeParts::end_without_devices() noexcept {
+  end_selector();
+  executor.reset();
+  cache.reset();
+  builds.reset();
+  driver_folder.reset();
+  if (selector_end.thread.joinable()) selector_end.thread.join();
+}
+
+void EndOfParts::operator()(RuntimeParts* parts) const noexcept {
+  const CacheStats made = parts->cache == nullptr ? CacheStats() : parts->cache->stats();
+  if (parts->leaves_devices && made.builds + made.prepared + made.failed_builds == 0) {
+    parts->end_without_devices();
+  } else {
+    delete parts;
+  }
+}
+
 RuntimeState::RuntimeState(std::unique_ptr<RuntimeParts> made)
-    : parts(std::move(made)),
+    : parts(made.release()),
       planner(std::move(parts->generators), parts->prefers_first_generator, parts->devices, parts->history,
               parts->trace),
       programs(parts->config, parts->log, parts->trace, *parts->cache, planner, parts->devices, parts->resources,

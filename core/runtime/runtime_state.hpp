@@ -17,6 +17,7 @@
 
 #include <kiln/runtime.hpp>
 
+#include <atomic>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -28,6 +29,8 @@ struct RuntimeParts {
   RuntimeParts(const Config& chosen, const Registry& registry, Log to, TraceSink* sink)
       : config(chosen), log(to), trace(sink), devices(config, registry, log, counters) {}
   ~RuntimeParts();
+  // As destroying it, but leaves the devices: it is not freed, since their threads use it until the process ends.
+  void end_without_devices() noexcept;
 
   // A thread that is joined when everything below is destroyed.
   struct Last {
@@ -42,7 +45,7 @@ struct RuntimeParts {
   TraceSink* const trace;  // null: no trace
   Last selector_end;
   // The driver writes here while a device is open. null: no driver cache, or not in such a folder.
-  const std::shared_ptr<DriverScratch> driver_folder = DriverScratch::of_process();
+  std::shared_ptr<DriverScratch> driver_folder = DriverScratch::of_process();
   WorkCounters counters;
   DeviceTable devices;
   std::unique_ptr<BuildProcesses> builds;  // null: kiln-probe is not installed
@@ -51,15 +54,23 @@ struct RuntimeParts {
   std::unique_ptr<DeviceSelector> selector;
   std::vector<LoadedGenerator> generators;  // moved to the planner
   bool prefers_first_generator = true;
+  std::atomic<bool> leaves_devices{false};  // Runtime::leave_devices()
   ResourceUse resources;
   WorkHistory history;
   JobMetrics metrics;
+
+ private:
+  void end_selector();
+};
+
+struct EndOfParts {
+  void operator()(RuntimeParts* parts) const noexcept;
 };
 
 struct RuntimeState {
   explicit RuntimeState(std::unique_ptr<RuntimeParts> made);
 
-  const std::unique_ptr<RuntimeParts> parts;
+  const std::unique_ptr<RuntimeParts, EndOfParts> parts;
   Planner planner;
   Programs programs;
   Router router;

@@ -49,7 +49,8 @@ int devices(const Options& options) {
   }
   const std::vector<DeviceInfo> found = session.devices_named(options.device);
   const bool any = std::ranges::any_of(found, &DeviceInfo::usable);
-  return finish(options.json ? devices_json(found) : devices_table(found), options, any ? exit_done : exit_no_device);
+  return session.end(
+      finish(options.json ? devices_json(found) : devices_table(found), options, any ? exit_done : exit_no_device));
 }
 
 namespace {

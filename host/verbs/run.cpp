@@ -374,7 +374,7 @@ int run(const Options& options, std::uint64_t started_ns) {
     complain(std::to_string(failed) + " of " + counted(outcome.jobs.size(), "job") + " failed: see " +
              visible(options.output->string()));
   }
-  if (!outcome.interrupted) return status;
+  if (!outcome.interrupted) return session.end(status);
   const auto finished =
       std::ranges::count_if(outcome.jobs, [](const JobOutcome& job) { return job.report.status.ok(); });
   complain("interrupted: " + std::to_string(outcome.jobs.size()) + " of " +

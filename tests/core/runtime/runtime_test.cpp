@@ -1,8 +1,10 @@
+#include "core/cache/in_child.hpp"
 #include "core/runtime/runtime_fixture.hpp"
 
 #include <catch2/catch.hpp>
 
 #include <atomic>
+#include <filesystem>
 #include <thread>
 
 using namespace kiln;
@@ -30,6 +32,31 @@ TEST_CASE("runtime: a request is built once, then found in memory, and by a seco
   CHECK(again.keys == first.keys);
   CHECK(fixture.runtime().counters().builds == 0);
   CHECK(fixture.runtime().cache_stats().disk_hits == 1);
+}
+
+TEST_CASE("runtime: a process that ends next leaves its devices open, unless it built, and writes its files") {
+  RuntimeFixture fixture;
+  const std::filesystem::path model = fixture.folder() / "cache" / "selector.model";
+  RunRequest request = small_conv2d();
+  request.device = "alpha";
+  // In children, which end by _exit(): what is left open is no leak of theirs.
+  const auto run_and_leave = [&](Tier expected) -> std::string {
+    const ChildEnd end = in_child([&]() -> std::string {
+      const RunReport report = fixture.runtime().run(request);
+      if (!report.status.ok()) return report.status.text();
+      if (report.tier != expected) return "another tier";
+      const long open = fixture.options("alpha").controls.use_count();
+      fixture.runtime().leave_devices();
+      fixture.restart();
+      return fixture.options("alpha").controls.use_count() == open ? "left" : "closed";
+    });
+    CHECK(end.signal == 0);
+    return end.said;
+  };
+  CHECK(run_and_leave(Tier::built) == "closed");
+  REQUIRE(std::filesystem::remove(model));
+  CHECK(run_and_leave(Tier::disk) == "left");
+  CHECK(std::filesystem::exists(model));
 }
 
 namespace {
