@@ -281,7 +281,7 @@ std::uint64_t RemoteEndpoint::round_trip_ns() {
   return breaker_.state().round_trip_us * 1000;
 }
 
-std::uint64_t RemoteEndpoint::patience_ns(std::uint64_t expected_build_ns) {
+std::uint64_t RemoteEndpoint::slow_answer_ns() {
   std::uint64_t slow_ns = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -295,8 +295,13 @@ std::uint64_t RemoteEndpoint::patience_ns(std::uint64_t expected_build_ns) {
   }
   if (slow_ns == 0) slow_ns = breaker_.state().slow_us * 1000;
   if (slow_ns == 0) slow_ns = no_history_ns;
-  const std::uint64_t most = std::min(in_ns(request_patience), std::max(expected_build_ns / 2, least_patience_ns));
-  return std::clamp(slow_ns, least_patience_ns, most);
+  return std::clamp(slow_ns, least_patience_ns, in_ns(request_patience));
+}
+
+std::uint64_t RemoteEndpoint::patience_ns(std::uint64_t expected_build_ns) {
+  // A busy machine is late with the answer of a good server. A twentieth of the build is little to lose once.
+  const std::uint64_t wanted = std::max(slow_answer_ns(), expected_build_ns / 20);
+  return std::min({wanted, std::max(expected_build_ns / 2, least_patience_ns), in_ns(request_patience)});
 }
 
 void RemoteEndpoint::save() {
@@ -308,7 +313,7 @@ void RemoteEndpoint::save() {
     has_answers = answers_ != 0;
   }
   add_remote_totals(totals_folder_, config_.url, more);
-  if (has_answers) breaker_.measured(round_trip_ns() / 1000, patience_ns(~std::uint64_t{0}) / 1000);
+  if (has_answers) breaker_.measured(round_trip_ns() / 1000, slow_answer_ns() / 1000);
 }
 
 Layers::Layers(Log log, const CacheConfig& cache, std::shared_ptr<CurrentKeys> trusted)

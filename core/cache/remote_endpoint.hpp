@@ -101,8 +101,10 @@ class RemoteEndpoint {
   // Sends one small request, to learn whether the server answers.
   Status probe(const RemoteLimits& limits);
 
-  // Typical time of one request, 0 if unknown; and how long an answer may take before a build starts beside it.
+  // Typical time of one request, 0 if unknown; and of a slow one.
   std::uint64_t round_trip_ns();
+  std::uint64_t slow_answer_ns();
+  // How long an answer may take before a build of this length starts beside it.
   std::uint64_t patience_ns(std::uint64_t expected_build_ns);
   void answered(std::uint64_t took_ns);
   bool has_answered();  // a request of this process

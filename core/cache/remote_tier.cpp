@@ -304,7 +304,7 @@ void RemoteTier::prefetch(std::span<const ProgramKey* const> keys, const Device&
     }
     if (asked.empty()) return;
     const milliseconds whole = request_patience * static_cast<int>(1 + std::min<std::size_t>(asked.size() / 16, 40));
-    const nanoseconds patience = std::max<nanoseconds>(batch_patience, ns(endpoint->patience_ns(~std::uint64_t{0})));
+    const nanoseconds patience = std::max<nanoseconds>(batch_patience, ns(endpoint->slow_answer_ns()));
     const auto answer = std::make_shared<Answer>();
     answer->endpoints = {endpoint};
     const auto progress = [answer] {

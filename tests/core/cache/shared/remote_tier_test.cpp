@@ -133,6 +133,26 @@ TEST_CASE("sharing: a program whose build costs less than three round trips is n
   CHECK(cache->stats().shared.skipped == 1);
 }
 
+TEST_CASE("sharing: a program is waited for as long as a twentieth of its build takes") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine writer(server);
+  writer.write_to(url);
+  writer.device.on_build = [](const KernelSource&) { std::this_thread::sleep_for(2s); };
+  writer.build({"one"});
+  REQUIRE(writer.push().written == 1);
+  Tier tier = Tier::built;
+  for (int attempt = 0; attempt < 10 && tier != Tier::remote; ++attempt) {  // a busy machine needs more than 100 ms
+    SharingMachine reader(server);
+    reader.read_from(url, writer);
+    const auto cache = reader.open();
+    server->delay_ms = 0;
+    REQUIRE(acquire(*cache, "absent", reader.device)->tier == Tier::built);  // reads the index, which is fast
+    server->delay_ms = 20;
+    tier = acquire(*cache, "one", reader.device)->tier;
+  }
+  CHECK(tier == Tier::remote);
+}
+
 TEST_CASE("sharing: nothing is accepted without a trusted writer") {
   const auto server = std::make_shared<SharedServer>();
   SharingMachine writer(server), reader(server);
