@@ -18,8 +18,8 @@ constexpr microseconds thread_spin{50};
 constexpr microseconds waiter_spin{20};
 constexpr std::uint64_t short_run_ns = 50'000;
 
-// A wait for the device is split into slices, so that a new job is uploaded meanwhile. Slices are short at first and
-// grow in proportion to the time waited.
+// A wait for the device is split into slices, so that a new job is uploaded meanwhile. A slice is a quarter of the time
+// waited, or of the last job's whole wait.
 constexpr microseconds least_slice{200};
 constexpr milliseconds most_slice{5};
 constexpr milliseconds waiter_slice{1};          // of a waiting thread that does the work of its own job
@@ -317,18 +317,20 @@ bool RingQueue::await_device(std::uint64_t seen) {
   if (!claim && may_overtake()) claim = pipeline_.begin(Lane::beside, false);
   if (!claim) return false;
   const Clock::time_point since = Clock::now();
-  std::chrono::nanoseconds slice = least_slice;
   bool finished = false;
+  const auto slice = [&]() -> std::chrono::nanoseconds {
+    if (hooks_ != nullptr) return scheduled_slice;
+    return std::clamp<std::chrono::nanoseconds>(std::max(Clock::now() - since, last_wait_) / 4, least_slice, most_slice);
+  };
   const auto news = [&] { return news_.load(std::memory_order_acquire) != seen; };
   step();
-  while (!news() &&
-         !(finished = pipeline_.retire(claim, Deadline::after(hooks_ != nullptr ? scheduled_slice : slice)))) {
-    slice = std::clamp<std::chrono::nanoseconds>((Clock::now() - since) / 4, least_slice, most_slice);
+  while (!news() && !(finished = pipeline_.retire(claim, Deadline::after(slice())))) {
   }
   if (!finished) {
     put_back(claim);
     return true;
   }
+  last_wait_ = Clock::now() - since;
   finish(claim);
   return true;
 }

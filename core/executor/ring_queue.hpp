@@ -110,6 +110,7 @@ class RingQueue : public std::enable_shared_from_this<RingQueue> {
   std::weak_ptr<const KernelPlan> measured_plan_;
   std::uint64_t measured_value_ = 0;
 
+  Clock::duration last_wait_{0};  // of the submit thread, for a job that then finished
   std::atomic<std::uint64_t> for_waiter_{0};  // a job whose submit thread was not woken; 0: none
   std::atomic<std::uint64_t> news_{0};        // increases with each event for the submit thread
   std::array<std::atomic<bool>, lane_count> has_thread_{};
