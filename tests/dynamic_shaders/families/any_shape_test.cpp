@@ -38,7 +38,7 @@ void check_variant(const std::string& variant, std::size_t most_programs, std::u
                    std::size_t variants = 1) {
   if (device_under_test() == nullptr) return;
   Texts texts;
-  const std::size_t shapes = shapes_wanted() / variants;
+  const std::size_t shapes = (shapes_wanted() + variants - 1) / variants;
   for (std::size_t done = 0, attempt = 0; done < shapes; ++attempt) {
     REQUIRE(attempt < 400 * shapes_wanted());
     const KernelSpec spec = draw();
