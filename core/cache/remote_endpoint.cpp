@@ -299,8 +299,8 @@ std::uint64_t RemoteEndpoint::slow_answer_ns() {
 }
 
 std::uint64_t RemoteEndpoint::patience_ns(std::uint64_t expected_build_ns) {
-  // A busy machine is late with the answer of a good server. A twentieth of the build is little to lose once.
-  const std::uint64_t wanted = std::max(slow_answer_ns(), expected_build_ns / 20);
+  // A busy machine is late with the answer of a good server. A tenth of the build is little to lose once.
+  const std::uint64_t wanted = std::max(slow_answer_ns(), expected_build_ns / 10);
   return std::min({wanted, std::max(expected_build_ns / 2, least_patience_ns), in_ns(request_patience)});
 }
 

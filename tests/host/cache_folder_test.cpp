@@ -93,7 +93,7 @@ TEST_CASE("the driver's private folder is gone after a run, and programs come fr
     const Finished finished = place.run("opengl:0", {}, {"--set", "generator.serve_while_building=false"});
     INFO(finished.err);
     REQUIRE(finished.status == 0);
-    CHECK(finished.err.empty());
+    CHECK(finished.err == "");
     CHECK(finished.json()["cache"]["driver_cache"] == "adopted");
     CHECK((finished.json()["cache"]["builds"] > 0) == cold);
     CHECK(fs::is_empty(place.runtime / "kiln" / "driver"));
@@ -153,7 +153,7 @@ TEST_CASE("read_only: programs are found, and nothing at all is written") {
   const Finished finished = place.run("opengl:0", {}, read_only);
   INFO(finished.err << finished.out);
   REQUIRE(finished.status == 0);
-  CHECK(finished.err.empty());
+  CHECK(finished.err == "");
   CHECK(finished.json()["cache"]["builds"] == 0);
   CHECK(finished.json()["cache"]["driver_cache"] == "adopted");  // its private folder is not below the cache's
   CHECK(all_below(place.cache) == before);

@@ -44,7 +44,7 @@ TEST_CASE("kiln cache: where there is no cache yet every verb says so, ends with
     const Finished finished = cache.kiln_cache(words);
     CHECK(finished.status == 0);
     CHECK(cache.plain(finished.out) == "there is no cache at DIR yet\n");
-    CHECK(finished.err.empty());
+    CHECK(finished.err == "");
     std::vector<std::string> for_machines = words;
     for_machines.emplace_back("--json");
     CHECK(cache.kiln_cache(for_machines).json().is_object());
@@ -208,7 +208,7 @@ TEST_CASE("kiln cache: usage errors end with 2 and name what was given and what 
     words.insert(words.begin(), "cache");
     const Finished finished = run_kiln(words, {.environment = {{"KILN_CACHE_DIR", described.cache.directory}}});
     CHECK(finished.status == 2);
-    CHECK(finished.out.empty());
+    CHECK(finished.out == "");
     for (const std::string& text : one.says) CHECK_THAT(finished.err, Contains(text));
   }
   CHECK_THAT(described.cache.kiln_cache({"list"}).out, Contains("3 programs"));
@@ -230,7 +230,7 @@ TEST_CASE("kiln cache: another user's cache, and one that may not be written") {
     const Finished finished = described.cache.kiln_cache(words, {.folder = "/", .before = as_nobody});
     CHECK(finished.status == 1);
     CHECK_THAT(described.cache.plain(finished.err), Contains("folder DIR: belongs to user 4242, expected 65534"));
-    CHECK(finished.out.empty());
+    CHECK(finished.out == "");
   }
   // Now it is nobody's own, and closed.
   REQUIRE(run_process({"chown", "-R", "65534:65534", described.folder.path()}).status == 0);
@@ -266,6 +266,6 @@ TEST_CASE("kiln cache stats --output: to a file, in a folder with blanks") {
   const auto file = described.folder / "the stats.json";
   const Finished finished = described.cache.kiln_cache({"stats", "--json", "--output", file});
   CHECK(finished.status == 0);
-  CHECK(finished.out.empty());
+  CHECK(finished.out == "");
   CHECK(std::filesystem::file_size(file) > 200);
 }

@@ -34,7 +34,7 @@ std::string check_both(const TemporaryFolder& folder, const std::filesystem::pat
   CHECK(checked.status == 2);
   CHECK(ran.status == 2);
   CHECK(checked.err == ran.err);
-  CHECK(checked.out.empty());
+  CHECK(checked.out == "");
   CHECK(ran.json()["jobs"].empty());
   CHECK_FALSE(std::filesystem::exists(folder / "cache"));
   return checked.err;

@@ -49,7 +49,7 @@ TEST_CASE("a removed eviction policy is a warning that names both, of config che
   CHECK_THAT(ran.err, Contains(warning));
   const Finished quiet = run_kiln({"run", file, "--json", "--log", "error", "--cache-dir", folder / "cache"});
   CHECK(quiet.status == 0);
-  CHECK(quiet.err.empty());
+  CHECK(quiet.err == "");
   const Finished set = run_kiln({"cache", "stats", "--set", "cache.policy=s3fifo", "--cache-dir", folder / "cache"});
   CHECK(set.status == 0);
   CHECK_THAT(set.err, Contains("\"s3fifo\" is no longer a choice: \"cost\" is used"));

@@ -147,7 +147,7 @@ TEST_CASE("without a home devices, plugins, config check and config show run, an
       const Finished finished = place.kiln(words, environment);
       INFO(words[0] << ": " << finished.err << finished.out);
       CHECK(finished.status == 0);
-      CHECK(finished.err.empty());
+      CHECK(finished.err == "");
       CHECK_FALSE(finished.out.empty());
     }
   }
@@ -176,8 +176,8 @@ TEST_CASE("a home that is a file, missing, or closed serves with one warning", "
     fs::remove(place.home);
     place.folder.write("home", "no folder");
     check_one_warning(place.run(place.at_home()), place.home.string());
-    CHECK(place.kiln({"devices"}, place.at_home()).err.empty());
-    CHECK(place.kiln({"config", "check", place.file}, place.at_home()).err.empty());
+    CHECK(place.kiln({"devices"}, place.at_home()).err == "");
+    CHECK(place.kiln({"config", "check", place.file}, place.at_home()).err == "");
   }
   SECTION("below a file") {
     fs::remove(place.home);
@@ -186,7 +186,7 @@ TEST_CASE("a home that is a file, missing, or closed serves with one warning", "
   }
   SECTION("missing, and made by a verb that needs no folder, whatever the umask is") {
     fs::remove(place.home);
-    CHECK(place.kiln({"plugins"}, place.at_home(), {"sh", "-c", "umask 002; exec \"$@\"", "sh"}).err.empty());
+    CHECK(place.kiln({"plugins"}, place.at_home(), {"sh", "-c", "umask 002; exec \"$@\"", "sh"}).err == "");
     check_served(place.run(place.at_home()), 1);
     check_served(place.run(place.at_home()), 0);
   }
@@ -206,7 +206,7 @@ TEST_CASE("a home that is a file, missing, or closed serves with one warning", "
       check_one_warning(place.run(place.at_home(), {}, as_another), "Permission denied");
       const Finished plugins = place.kiln({"plugins"}, place.at_home(), as_another);
       CHECK(plugins.status == 0);
-      CHECK(plugins.err.empty());
+      CHECK(plugins.err == "");
     }
   }
 }
@@ -238,7 +238,7 @@ TEST_CASE("a cache folder behind links of the same user is used", "[environment]
   for (int process = 0; process < 2; ++process) {
     const Finished finished = place.run(place.at_home(), {"--cache-dir", named});
     check_served(finished, process == 0 ? 1 : 0);
-    CHECK(finished.err.empty());
+    CHECK(finished.err == "");
     CHECK(finished.json()["jobs"][0]["program"]["tier"] == (process == 0 ? "built" : "disk"));
     CHECK(finished.json()["cache"]["driver_cache"] == "adopted");
   }
@@ -309,7 +309,7 @@ TEST_CASE("a cache folder that is a mount point is used", "[environment]") {
     return;
   }
   check_served(both, 0);
-  CHECK(both.err.empty());
+  CHECK(both.err == "");
 }
 
 TEST_CASE("a limit on the size of files is as a full disk: one warning, and the result", "[environment]") {
@@ -387,11 +387,11 @@ TEST_CASE("an administrator's cache is read by other users who have its key", "[
   REQUIRE((chmod(copy.c_str(), 0600) == 0 && chown(copy.c_str(), 12345, 12345) == 0));
   Finished finished = run_as_another(copy, "true", 12345);
   check_served(finished, 0);
-  CHECK(finished.err.empty());
+  CHECK(finished.err == "");
   REQUIRE((chown(key.c_str(), 0, 4242) == 0 && chmod(key.c_str(), 0640) == 0));
   finished = run_as_another(key, "true", 4242);
   check_served(finished, 0);
-  CHECK(finished.err.empty());
+  CHECK(finished.err == "");
   // Not asked to only read: programs are found all the same, and one warning says that none is stored.
   finished = run_as_another(copy, "false", 12345);
   check_served(finished, 0);

@@ -73,7 +73,7 @@ TEST_CASE("a required plugin that no folder has: status 3, naming it and the fol
   const Finished finished = run_kiln(words);
   CHECK(finished.status == 3);
   CHECK_THAT(finished.err, Contains("'absent'") && Contains("nowhere") && Contains(KILN_PLUGIN_DIR));
-  CHECK(finished.out.empty());
+  CHECK(finished.out == "");
 
   std::vector<std::string> for_machines = words;
   for_machines.emplace_back("--json");
@@ -105,7 +105,7 @@ TEST_CASE("a command without its folder of plugins: status 3, naming the plugin 
   INFO(finished.err);
   CHECK(finished.status == 3);
   CHECK_THAT(finished.err, Contains("'cpu'") && Contains(folder / "lib/kiln/plugins"));
-  CHECK(finished.out.empty());
+  CHECK(finished.out == "");
   const auto listed = run({"plugins", "--json"}).json()["plugins"];
   REQUIRE(listed.size() == 4);
   for (const auto& plugin : listed) CHECK(plugin["loaded"] == false);

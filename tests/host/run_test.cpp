@@ -197,6 +197,6 @@ TEST_CASE("--output writes the result to a file") {
   const TemporaryFolder folder;
   const Finished finished = run_tiny(folder, "cpu", {"--output", folder / "result.json"});
   CHECK(finished.status == 0);
-  CHECK(finished.out.empty());
+  CHECK(finished.out == "");
   CHECK(std::filesystem::file_size(folder / "result.json") > 200);
 }

@@ -10,7 +10,7 @@ TEST_CASE("help lists every verb and ends with 0") {
   CHECK(help.status == 0);
   for (const char* verb : {"run", "devices", "plugins", "config check", "config show"})
     CHECK_THAT(help.out, Contains(verb));
-  CHECK(help.err.empty());
+  CHECK(help.err == "");
 }
 
 TEST_CASE("each verb has its own help") {
@@ -44,7 +44,7 @@ TEST_CASE("usage errors end with 2 and name what was given and what is expected"
   for (const auto& one : cases) {
     const Finished finished = run_kiln(one.words);
     CHECK(finished.status == 2);
-    CHECK(finished.out.empty());
+    CHECK(finished.out == "");
     for (const std::string& text : one.says) CHECK_THAT(finished.err, Contains(text));
   }
 }

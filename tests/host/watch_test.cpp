@@ -207,8 +207,8 @@ TEST_CASE("kiln run --watch: on a terminal a table that is wiped, elsewhere an o
 
   const Finished plain = kiln({}, StandardOutput::terminal, {{"NO_COLOR", "1"}});
   CHECK_THAT(plain.err, Contains("of 2 runs") && !Contains("\033[1m"));
-  CHECK(kiln({"--progress", "none"}, StandardOutput::terminal).err.empty());
-  CHECK(kiln({}, StandardOutput::pipe).err.empty());
+  CHECK(kiln({"--progress", "none"}, StandardOutput::terminal).err == "");
+  CHECK(kiln({}, StandardOutput::pipe).err == "");
   CHECK(kiln({"--json"}, StandardOutput::pipe).json().at("jobs").size() == 2);
 }
 

@@ -34,7 +34,7 @@ TEST_CASE("kiln report: one file holds every kind of source, and fetches nothing
       page, {"--title", "All & sundry"});
   INFO(finished.err);
   REQUIRE(finished.status == 0);
-  CHECK(finished.out.empty());
+  CHECK(finished.out == "");
   const std::string html = text_of(page);
   const json data = data_of(page);
 
