@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <execinfo.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -165,6 +166,34 @@ void wait_for_stack(int before) {
   _exit(1);
 }
 
+// Whether a thread beside this one runs, and so may be inside malloc(). Counts the others.
+bool another_runs(int& others) {
+  const Path own = Path() << "/proc/self";
+  const long this_thread = syscall(SYS_gettid);
+  bool runs = false;
+  others = 0;
+  for_each_thread(own, [&](long thread) {
+    if (thread == this_thread) return;
+    ++others;
+    const Text stat(Path(own) << "/task/" << thread << "/stat");
+    const char* const name_end = std::strrchr(stat.bytes, ')');
+    if (name_end != nullptr && (name_end[2] == 'R' || name_end[2] == 'D')) runs = true;
+  });
+  return runs;
+}
+
+// Before each fork(). GCC 12's address sanitizer does not hold its allocator's locks across fork(): where another thread
+// has one, the child waits for it for ever.
+void await_sleeping_threads() {
+  int others = 0;
+  for (int i = 0, asleep = 0; i < 500 && asleep < 3; ++i) {
+    asleep = another_runs(others) ? 0 : asleep + 1;
+    if (others == 0) return;
+    const timespec pause{0, 1'000'000};
+    nanosleep(&pause, nullptr);
+  }
+}
+
 void handle(int number, void (*handler)(int)) {
   struct sigaction action {};
   action.sa_handler = handler;
@@ -190,6 +219,7 @@ long limit_under_load(long seconds, double load, long cores) noexcept {
 }
 
 CaseLimit::CaseLimit() {
+  if (is_sanitized) pthread_atfork(await_sleeping_threads, nullptr, nullptr);
   const char* value = std::getenv("KILN_TEST_CASE_LIMIT");
   seconds_ = value != nullptr ? std::strtol(value, nullptr, 10) : usual_seconds();
   is_usual_ = value == nullptr;
