@@ -179,7 +179,7 @@ constexpr std::chrono::milliseconds write_patience{2000};
 constexpr std::size_t index_batch = 32;
 
 Status write_item(RemoteEndpoint& endpoint, const WriteBack::Item& item, const EntryKey& own,
-             const std::atomic<bool>& stop) {
+                  const std::atomic<bool>& stop) {
   if (endpoint.breaker().has_failed()) return unavailable("the server failed before");
   const auto signer = endpoint.signer();
   if (!signer) return signer.error();

@@ -3,6 +3,7 @@
 #include "base/os/process_limits.hpp"
 #include "cache/cache_root.hpp"
 #include "cache/manifest.hpp"
+#include "cache/signing_keys.hpp"
 
 #include <kiln/clock.hpp>
 #include <kiln/stop_scope.hpp>
@@ -219,6 +220,7 @@ std::optional<SharedProgram> RemoteTier::from_remotes(const ProgramKey& key, con
     counters_->change([](SharedCounts& counts) { ++counts.closed; });
     return std::nullopt;
   }
+  static_cast<void>(ed25519());  // loads a library, which is no part of a server's time
   AskedProgram asked{device_folder_name(device.info()), key.digest, key.material};
   std::uint64_t expected_ns = unknown_build_ns;
   bool skipped = false;

@@ -320,7 +320,8 @@ bool RingQueue::await_device(std::uint64_t seen) {
   bool finished = false;
   const auto slice = [&]() -> std::chrono::nanoseconds {
     if (hooks_ != nullptr) return scheduled_slice;
-    return std::clamp<std::chrono::nanoseconds>(std::max(Clock::now() - since, last_wait_) / 4, least_slice, most_slice);
+    return std::clamp<std::chrono::nanoseconds>(std::max(Clock::now() - since, last_wait_) / 4, least_slice,
+                                                most_slice);
   };
   const auto news = [&] { return news_.load(std::memory_order_acquire) != seen; };
   step();

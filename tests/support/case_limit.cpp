@@ -182,8 +182,8 @@ bool another_runs(int& others) {
   return runs;
 }
 
-// Before each fork(). GCC 12's address sanitizer does not hold its allocator's locks across fork(): where another thread
-// has one, the child waits for it for ever.
+// Before each fork(). GCC 12's address sanitizer does not hold its allocator's locks across fork(): where another
+// thread has one, the child waits for it for ever.
 void await_sleeping_threads() {
   int others = 0;
   for (int i = 0, asleep = 0; i < 500 && asleep < 3; ++i) {
