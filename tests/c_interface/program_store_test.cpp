@@ -412,12 +412,12 @@ TEST_CASE("program store: machines share programs through a remote, each with a 
       TextCompiler text;
       const bool is_writer = config.find("writer") != std::string::npos;
       text.on_build = [is_writer](kiln_request* asked) {
-        if (is_writer) std::this_thread::sleep_for(std::chrono::seconds(1));  // worth asking for: three round trips
+        // Readers ask only for what takes longer to build than three round trips, and wait a tenth of it.
+        if (is_writer) std::this_thread::sleep_for(std::chrono::seconds(1));
         return TextCompiler::compile(asked);
       };
       const CachePointer cache = folder.open([&](kiln_cache_options& options) { options.config = config.c_str(); });
-      if (!is_writer) {  // a program that the remote lacks: while it is built the index arrives, and says what builds
-                         // take
+      if (!is_writer) {  // a program that the remote lacks; meanwhile the index arrives, with the build times
         ProgramPointer absent;
         if (const Answer got = text.get(cache.get(), key_of(cache.get(), "absent").get(), absent); !got.ok())
           return got.message;

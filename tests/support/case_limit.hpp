@@ -3,6 +3,7 @@
 //
 // KILN_TEST_CASE_LIMIT sets the seconds, 240 by default, more for sanitizers, long forms and busy machines; 0 means no
 // limit. Child processes are listed and ended too. It uses a timer and signals, no thread: tests fork, and count threads.
+// With a sanitizer it also makes each fork() wait until the other threads sleep, since a child may else hang.
 // Thread-safety: one case at a time.
 #pragma once
 

@@ -15,7 +15,7 @@ namespace kiln::dynamic_shaders {
 // Null: there is none on this machine; the test warns why and shall return.
 Device* device_under_test();
 
-std::size_t shapes_wanted();  // of a family: 24, in the long form 300
+std::size_t shapes_wanted();  // of a family: 24, with a sanitizer 3, in the long form 300
 
 // A seeded source of choices, the same on every machine.
 class Dice {
