@@ -1,6 +1,6 @@
 // ToldTrace: a trace's sink that keeps what it is told, for a test to look at.
 //
-// Thread-safety: as TraceSink; the test looks when nothing is told any more. Ownership: copies everything.
+// Thread-safety: as TraceSink, and a test may look while other threads tell: what it is given is a copy.
 #pragma once
 
 #include <kiln/trace.hpp>
@@ -32,7 +32,7 @@ class ToldTrace final : public TraceSink {
  public:
   void add_job(std::span<const StageSpan> stages) noexcept override {
     const std::lock_guard lock(mutex_);
-    if (stages.front().stage == Stage::job) fences.push_back(stages.front().fence);
+    if (stages.front().stage == Stage::job) fences_.push_back(stages.front().fence);
   }
   void add_event(const TraceEvent& event) noexcept override {
     ToldEvent told{event.area, std::string(event.name), event.begin_ns, event.end_ns, {}, {}};
@@ -45,35 +45,44 @@ class ToldTrace final : public TraceSink {
       }
     }
     const std::lock_guard lock(mutex_);
-    events.push_back(std::move(told));
+    events_.push_back(std::move(told));
   }
   void add_link(const TraceLink& link) noexcept override {
     const std::lock_guard lock(mutex_);
-    links.push_back({link.area, link.at_ns, std::string(link.device), link.fence});
+    links_.push_back({link.area, link.at_ns, std::string(link.device), link.fence});
   }
 
   // In the order in which they ended.
+  std::vector<ToldEvent> events() const { return copy_of(events_); }
+  std::vector<ToldLink> links() const { return copy_of(links_); }
+  std::vector<std::uint64_t> fences() const { return copy_of(fences_); }  // of jobs
+
   std::vector<std::string> names(TraceArea area) const {
     std::vector<std::string> all;
-    for (const ToldEvent& event : events) {
+    for (const ToldEvent& event : events()) {
       if (event.area == area) all.push_back(event.name);
     }
     return all;
   }
   // The first of that name; one without a name where there is none.
   ToldEvent first(std::string_view name) const {
-    for (const ToldEvent& event : events) {
+    for (const ToldEvent& event : events()) {
       if (event.name == name) return event;
     }
     return {};
   }
 
-  std::vector<ToldEvent> events;
-  std::vector<ToldLink> links;
-  std::vector<std::uint64_t> fences;  // of jobs
-
  private:
-  std::mutex mutex_;
+  template <typename T>
+  std::vector<T> copy_of(const std::vector<T>& all) const {
+    const std::lock_guard lock(mutex_);
+    return all;
+  }
+
+  mutable std::mutex mutex_;
+  std::vector<ToldEvent> events_;
+  std::vector<ToldLink> links_;
+  std::vector<std::uint64_t> fences_;
 };
 
 }  // namespace kiln::test

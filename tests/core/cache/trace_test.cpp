@@ -30,7 +30,7 @@ TEST_CASE("cache::trace: a build and a hit on disk are told step by step, each w
     CHECK(trace.first("lookup").words.at("answer") == "built");
     CHECK(trace.first("lookup").words.at("program") == "the label of one");
     CHECK(trace.first("lookup").words.at("key") == key_for("one", device).digest.hex().substr(0, 12));
-    for (const ToldEvent& event : trace.events) CHECK(lies_within(event, trace.first("lookup")));
+    for (const ToldEvent& event : trace.events()) CHECK(lies_within(event, trace.first("lookup")));
   }
   ToldTrace trace;
   const auto cache = open_traced(place, &trace);
@@ -40,10 +40,10 @@ TEST_CASE("cache::trace: a build and a hit on disk are told step by step, each w
   CHECK(trace.first("lookup").words.at("answer") == "disk");
   CHECK(trace.first("disk read").numbers.at("bytes") > 0);
   CHECK(trace.first("inflate").numbers.at("bytes") > trace.first("load").numbers.at("bytes"));  // with names
-  for (std::size_t i = 1; i + 1 < trace.events.size(); ++i) {
-    CHECK(trace.events[i].begin_ns >= trace.events[i - 1].end_ns);
+  for (std::size_t i = 1; i + 1 < trace.events().size(); ++i) {
+    CHECK(trace.events()[i].begin_ns >= trace.events()[i - 1].end_ns);
   }
-  for (const ToldEvent& event : trace.events) CHECK(lies_within(event, trace.first("lookup")));
+  for (const ToldEvent& event : trace.events()) CHECK(lies_within(event, trace.first("lookup")));
 }
 
 TEST_CASE("cache::trace: a hit in memory is told to nobody") {
@@ -55,9 +55,9 @@ TEST_CASE("cache::trace: a hit in memory is told to nobody") {
     REQUIRE(acquire(*cache, "one", device));
     const ProgramKey key = key_for("one", device);
     const KernelSource source = source_of("one");
-    const std::size_t told = trace.events.size();
+    const std::size_t told = trace.events().size();
     for (int i = 0; i < 1000; ++i) (void)cache->get_or_build(key, source, device);
-    CHECK(trace.events.size() == told);
+    CHECK(trace.events().size() == told);
     CHECK(cache->stats().memory_hits == 1000);
   }
   CHECK(trace.names(TraceArea::cache).back() == "lookup");  // of the second cache's one hit on disk
@@ -82,8 +82,8 @@ TEST_CASE("cache::trace: what is refused, what fails and what has to go are told
 
   device.fail_builds = true;
   CHECK_FALSE(acquire(*cache, "two", device));
-  CHECK(trace.events.back().name == "lookup");
-  CHECK(trace.events.back().words.at("answer") == "failed");
+  CHECK(trace.events().back().name == "lookup");
+  CHECK(trace.events().back().words.at("answer") == "failed");
 
   device.fail_builds = false;
   device.load_answers = StatusCode::ok;

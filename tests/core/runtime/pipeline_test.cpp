@@ -134,16 +134,17 @@ TEST_CASE("pipeline: each step is checked and measured when that is asked for") 
   const RunReport report = fixture.runtime().run(request);
   REQUIRE(report.status.text() == "ok");
   REQUIRE(report.steps.size() == 4);
+  const std::vector<ToldEvent> events = trace.events();
   const ToldEvent whole = trace.first("chain");
   std::uint64_t last = whole.begin_ns;
   for (const StepReport& step : report.steps) {
     CHECK(step.verified == true);
     CHECK(step.device_ns > 0);
     CHECK(step.error_bound > 0);
-    const auto told = std::ranges::find_if(trace.events, [&](const ToldEvent& event) {
+    const auto told = std::ranges::find_if(events, [&](const ToldEvent& event) {
       return event.name == step.name && event.words.contains("variant");  // not the job that checks the step
     });
-    REQUIRE(told != trace.events.end());
+    REQUIRE(told != events.end());
     CHECK(told->area == TraceArea::runtime);
     CHECK(told->words.at("op") == "conv2d");
     CHECK(*told->end_ns - told->begin_ns == step.device_ns);

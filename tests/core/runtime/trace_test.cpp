@@ -30,27 +30,27 @@ TEST_CASE("runtime: a trace is told each step of a request, and which job follow
   CHECK(whole.words.at("tier") == "built");
   CHECK(whole.words.at("status") == "ok");
   CHECK(whole.numbers.at("runs") == 4);
-  for (const ToldEvent& event : trace.events) {
+  for (const ToldEvent& event : trace.events()) {
     CHECK(event.begin_ns >= whole.begin_ns);
     CHECK(event.end_ns.value_or(event.begin_ns) <= *whole.end_ns);
   }
   CHECK(std::ranges::count(trace.names(TraceArea::cache), "first dispatch") == 1);
   CHECK(trace.first("first dispatch").begin_ns >= trace.first("lookup").end_ns);
 
-  REQUIRE(trace.links.size() == 1);  // one choice serves all four runs
-  CHECK(trace.links[0].area == TraceArea::selector);
-  CHECK(trace.links[0].at_ns >= choice.begin_ns);
-  CHECK(trace.links[0].at_ns < *choice.end_ns);
-  CHECK(trace.links[0].device == "beta");
-  REQUIRE(trace.fences.size() == 4);
-  CHECK(trace.links[0].fence == trace.fences[0]);
+  REQUIRE(trace.links().size() == 1);  // one choice serves all four runs
+  CHECK(trace.links()[0].area == TraceArea::selector);
+  CHECK(trace.links()[0].at_ns >= choice.begin_ns);
+  CHECK(trace.links()[0].at_ns < *choice.end_ns);
+  CHECK(trace.links()[0].device == "beta");
+  REQUIRE(trace.fences().size() == 4);
+  CHECK(trace.links()[0].fence == trace.fences()[0]);
 
-  const std::size_t told = trace.events.size();
+  const std::size_t told = trace.events().size();
   REQUIRE(fixture.runtime().run(request).status.ok());
   // The request and the choice; hits in memory are told by nobody, the plan is there, and no run is the first any more.
-  CHECK(trace.events.size() == told + 2);
-  CHECK(trace.links.size() == 2);
-  CHECK(trace.links[1].fence == trace.fences[4]);
+  CHECK(trace.events().size() == told + 2);
+  CHECK(trace.links().size() == 2);
+  CHECK(trace.links()[1].fence == trace.fences()[4]);
 }
 
 TEST_CASE("runtime: the learning selector tells the numbers behind each of its choices") {
@@ -59,9 +59,10 @@ TEST_CASE("runtime: the learning selector tells the numbers behind each of its c
   fixture.trace = &trace;
   const RunRequest request = small_gemm();
   for (int i = 0; i < 6; ++i) REQUIRE(fixture.runtime().run(request).status.ok());
+  const std::vector<ToldEvent> events = trace.events();  // of the devices that are prepared beside the jobs too
   std::size_t decisions = 0;
-  for (std::size_t i = 0; i < trace.events.size(); ++i) {
-    const ToldEvent& event = trace.events[i];
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    const ToldEvent& event = events[i];
     if (event.name != "decision") continue;
     ++decisions;
     CHECK(event.area == TraceArea::selector);
@@ -70,16 +71,16 @@ TEST_CASE("runtime: the learning selector tells the numbers behind each of its c
     CHECK(event.words.contains("alpha evidence"));
     CHECK(event.words.contains("beta evidence"));
     // Told when it has ended; what other threads tell (the plan of a device prepared meanwhile) may come between.
-    const auto next = std::find_if(trace.events.begin() + static_cast<std::ptrdiff_t>(i), trace.events.end(),
+    const auto next = std::find_if(events.begin() + static_cast<std::ptrdiff_t>(i), events.end(),
                                    [](const ToldEvent& later) { return later.name == "choose device"; });
-    REQUIRE(next != trace.events.end());
+    REQUIRE(next != events.end());
     const ToldEvent& around = *next;
     CHECK(around.words.at("device") == event.words.at("chosen"));
     CHECK(event.begin_ns >= around.begin_ns);
     CHECK(event.begin_ns <= *around.end_ns);
   }
   CHECK(decisions == 6);
-  const auto last = std::find_if(trace.events.rbegin(), trace.events.rend(),
-                                 [](const ToldEvent& event) { return event.name == "decision"; });
+  const auto last =
+      std::find_if(events.rbegin(), events.rend(), [](const ToldEvent& event) { return event.name == "decision"; });
   CHECK(last->numbers.at(last->words.at("chosen") + " cost_ms") > 0);
 }

@@ -44,8 +44,8 @@ TEST_CASE("dynamic_shaders::choice: the cost model, a tuned winner and the neare
     Generator generator(folder, true, &trace);
     const auto plan = generator.generate(spec, sample_device(), Dialect::glsl);
     REQUIRE(plan.has_value());
-    REQUIRE(trace.events.size() == 1);
-    const test::ToldEvent event = trace.events.front();
+    REQUIRE(trace.events().size() == 1);
+    const test::ToldEvent event = trace.events().front();
     CHECK(event.area == TraceArea::tuner);
     CHECK(event.name == "choose variant");
     CHECK(event.words.at("variant") == plan->variant);

@@ -653,7 +653,7 @@ TEST_CASE("tuner: a trace is told every measurement, each new best, and the winn
   REQUIRE(outcome);
   std::size_t measured = 0, rejected = 0;
   double runs = 0, best = 1e300;
-  for (const test::ToldEvent& event : trace.events) {
+  for (const test::ToldEvent& event : trace.events()) {
     CHECK(event.area == TraceArea::tuner);
     if (event.name == "measure") {
       ++measured;
@@ -669,7 +669,7 @@ TEST_CASE("tuner: a trace is told every measurement, each new best, and the winn
   CHECK(measured > outcome->candidates);  // the rounds of the last come on top
   CHECK(runs == bench.total_runs);
   CHECK(rejected == outcome->rejected.size());
-  const test::ToldEvent& winner = trace.events.back();
+  const test::ToldEvent winner = trace.events().back();
   CHECK(winner.name == "winner");
   CHECK(winner.words.at("variant") == outcome->variant);
   CHECK(winner.numbers.at("measured") == static_cast<double>(outcome->candidates));
