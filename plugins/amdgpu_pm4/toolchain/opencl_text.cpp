@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -108,20 +109,142 @@ namespace {
 
 bool is_word(char c) noexcept { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-std::string without_comments(std::string_view text) {
-  std::string left;
+// In code_of(), in place of a directive.
+constexpr char of_directive = '\f';
+
+bool is_space(char c) noexcept { return std::isspace(static_cast<unsigned char>(c)) != 0; }
+
+// Behind the comment or literal that begins there; `at` if none does.
+std::size_t end_of_blank(std::string_view text, std::size_t at) {
+  std::size_t end = at;
+  if (text.substr(at, 2) == "//") {
+    end = text.find('\n', at);
+  } else if (text.substr(at, 2) == "/*") {
+    end = text.find("*/", at + 2);
+    if (end != text.npos) end += 2;
+  } else if (text[at] == '"' || text[at] == '\'') {
+    for (++end; end < text.size() && text[end] != text[at] && text[end] != '\n';) end += text[end] == '\\' ? 2 : 1;
+    ++end;
+  }
+  return std::min(end, text.size());
+}
+
+// Behind the last character of the directive's last line: a backslash or a comment may continue it.
+std::size_t end_of_directive(std::string_view text, std::size_t at) {
+  while (at < text.size() && (text[at] != '\n' || text[at - 1] == '\\')) at = std::max(at + 1, end_of_blank(text, at));
+  return at;
+}
+
+// The text with blanks in place of comments, literals and directives: what is left is code, at its place.
+std::string code_of(std::string_view text) {
+  std::string code(text);
+  bool first_of_line = true;
   for (std::size_t at = 0; at < text.size();) {
-    const std::string_view two = text.substr(at, 2);
-    if (two != "//" && two != "/*") {
-      left += text[at++];
+    const bool is_directive = text[at] == '#' && first_of_line;
+    const std::size_t end = is_directive ? end_of_directive(text, at) : end_of_blank(text, at);
+    if (end == at) {
+      first_of_line = text[at] == '\n' || (first_of_line && is_space(text[at]));
+      ++at;
       continue;
     }
-    const std::size_t end = text.find(two == "//" ? "\n" : "*/", at + 2);
-    left += ' ';
-    at = end == std::string_view::npos ? text.size() : end + (two == "//" ? 0 : 2);
+    for (; at != end; ++at) {
+      if (code[at] != '\n') code[at] = is_directive ? of_directive : ' ';
+    }
   }
-  return left;
+  return code;
 }
+
+std::set<std::string_view> words_of(std::string_view text) {
+  std::set<std::string_view> words;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const std::size_t from = at;
+    while (at < text.size() && is_word(text[at])) ++at;
+    if (at != from) words.insert(text.substr(from, at - from));
+  }
+  return words;
+}
+
+// From the first word of its declaration to its last brace.
+struct Function {
+  std::string_view name;
+  std::size_t begin = 0, end = 0;
+};
+
+// The last word outside of brackets in front of a "(": what stands before may be a macro or an attribute.
+std::string_view name_of(std::string_view declaration) {
+  std::string_view name;
+  int depth = 0;
+  for (std::size_t at = 0; at < declaration.size(); ++at) {
+    if (declaration[at] == ')') --depth;
+    if (declaration[at] != '(' || depth++ != 0 || at == 0) continue;
+    std::size_t first = at;
+    while (first != 0 && is_space(declaration[first - 1])) --first;
+    const std::size_t behind = first;
+    while (first != 0 && is_word(declaration[first - 1])) --first;
+    const std::string_view word = declaration.substr(first, behind - first);
+    if (word != "__attribute__") name = word;
+  }
+  return name;
+}
+
+// Those that the text defines; nullopt: its braces are not in pairs. code: of code_of().
+std::optional<std::vector<Function>> functions_of(std::string_view code) {
+  std::vector<Function> functions;
+  std::size_t begin = 0;
+  int depth = 0;
+  std::string_view name;
+  for (std::size_t at = 0; at < code.size(); ++at) {
+    if (code[at] == '{' && depth++ == 0) {
+      const std::string_view declaration = code.substr(begin, at - begin);
+      name = declaration.find('=') == declaration.npos ? name_of(declaration) : std::string_view();
+    }
+    if (code[at] == '}' && --depth < 0) return std::nullopt;
+    if (depth != 0 || (code[at] != '}' && code[at] != ';')) continue;
+    if (code[at] == '}' && name.empty()) continue;  // of a struct or an initializer: up to its ";"
+    if (!name.empty()) functions.push_back({name, begin, at + 1});
+    name = {};
+    begin = at + 1;
+  }
+  if (depth != 0) return std::nullopt;
+  return functions;
+}
+
+}  // namespace
+
+std::optional<std::string> only_reachable(std::string_view text, std::string_view entry) {
+  const std::string code = code_of(text);
+  const auto functions = functions_of(code);
+  if (!functions || std::ranges::find(*functions, entry, &Function::name) == functions->end()) return std::nullopt;
+  // A directive may name any function, and so may what stands between functions.
+  std::string around = code;
+  for (const Function& function : *functions) {
+    around.replace(function.begin, function.end - function.begin, function.end - function.begin, ' ');
+  }
+  for (std::size_t at = 0; at != code.size(); ++at) {
+    if (code[at] == of_directive) around[at] = text[at];
+  }
+  std::set<std::string_view> reached = words_of(around);
+  reached.insert(entry);
+  std::vector<Function> left = *functions;
+  for (bool more = true; more;) {
+    const auto newly = std::ranges::partition(left, [&](const Function& each) { return !reached.contains(each.name); });
+    more = !newly.empty();
+    for (const Function& function : newly) {
+      reached.merge(words_of(std::string_view(code).substr(function.begin, function.end - function.begin)));
+    }
+    left.erase(newly.begin(), newly.end());
+  }
+  if (left.empty()) return std::nullopt;
+  std::string reachable(text);
+  for (const Function& function : left) {
+    for (std::size_t at = function.begin; at != function.end; ++at) {
+      if (code[at] != '\n' && code[at] != of_directive) reachable[at] = ' ';
+    }
+  }
+  return reachable;
+}
+
+namespace {
 
 // The type that `typedef TYPE name;` declares, by OpenCL C's own name; the name itself if it is not declared so, or in
 // several ways. text: without comments.
@@ -177,7 +300,7 @@ Pointee pointee_of(const std::string& type, const KernelSource& source) {
       return found;
     }
     if (source.dialect != Dialect::opencl_c) break;
-    if (text.empty()) text = without_comments(source.text);
+    if (text.empty()) text = code_of(source.text);
     const std::string next = declared_type(text, name);
     if (next == name) break;
     name = next;

@@ -1,11 +1,12 @@
 // The OpenCL C that stands in front of every kernel's text: types, work-item functions, barriers, atomics, and the
 // arithmetic that generated kernels need, written with the compiler's own builtins. All other functions come from the
-// device library (device_library.hpp), or are refused by name (refusals.cpp).
+// device library (toolchain.hpp), or are refused by name (refusals_for()).
 //
 // Thread-safety: pure functions. Ownership: text that lives as long as the program, and values.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -48,6 +49,11 @@ struct OpenClText {
 // kiln::read_kernel_text() has not resolved.
 // invalid_argument: an entry that is no identifier, a constant whose name is none or whose text is not one line.
 Result<OpenClText> assemble(const KernelSource& source, std::string_view name);
+
+// The text without the functions, kernels among them, that `entry` cannot reach. Of these only line ends and directives
+// of the preprocessor are left, so that messages keep their lines. nullopt: the text has no such function, does not
+// define `entry`, or its braces are not in pairs.
+std::optional<std::string> only_reachable(std::string_view text, std::string_view entry);
 
 // What a pointer argument of an OpenCL C kernel points to.
 //

@@ -24,6 +24,13 @@ Status check_entry(const CodeObject& code, const std::string& entry) {
   return invalid_argument("entry '" + entry + "' is no kernel of the text, which has: " + there);
 }
 
+Result<Compiled> compile_all(Toolchain& toolchain, const KernelSource& source, std::string_view name, Target target,
+                             Deadline deadline) {
+  const auto text = assemble(source, name);
+  if (!text) return text.error();
+  return compile_text(toolchain, *text, target, deadline);
+}
+
 }  // namespace
 
 Toolchain::~Toolchain() = default;
@@ -55,9 +62,15 @@ Result<Compiled> compile_text(Toolchain& toolchain, const OpenClText& text, Targ
 
 Result<Compiled> compile_kernel(Toolchain& toolchain, const KernelSource& source, std::string_view name, Target target,
                                 Deadline deadline) noexcept {
-  const auto text = assemble(source, name);
-  if (!text) return text.error();
-  auto compiled = compile_text(toolchain, *text, target, deadline);
+  auto compiled = compile_all(toolchain, source, name, target, deadline);
+  if (!compiled && compiled.error().message.find("is not offered") != std::string::npos) {
+    // Perhaps by functions alone that the entry does not reach.
+    if (auto reachable = only_reachable(source.text, source.entry)) {
+      KernelSource less = source;
+      less.text = std::move(*reachable);
+      compiled = compile_all(toolchain, less, name, target, deadline);
+    }
+  }
   if (!compiled) return compiled.error();
   const auto code = read_code_object(compiled->object);
   if (!code) return code.error().within("what the compiler wrote for " + std::string(name));

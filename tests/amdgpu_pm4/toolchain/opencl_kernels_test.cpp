@@ -171,11 +171,10 @@ TEST_CASE("kernels: a private array needs neither local memory nor a dispatch pa
       "  y[get_global_id(0)] = s;\n}\n";
   for (const char* const attribute : {"", "__attribute__((reqd_work_group_size(64, 1, 1))) "}) {
     for (const Target target : {Target::gfx1030, Target::gfx1100}) {
-      const auto compiled = compile_kernel(*clang,
-                                           opencl("kernel " + std::string(attribute) +
-                                                      "void k(global const uchar* x, global int* y) {\n" + body,
-                                                  "k"),
-                                           "k.cl", target, soon());
+      const auto compiled = compile_kernel(
+          *clang,
+          opencl("kernel " + std::string(attribute) + "void k(global const uchar* x, global int* y) {\n" + body, "k"),
+          "k.cl", target, soon());
       INFO((compiled ? compiled->said : compiled.error().text()));
       REQUIRE(compiled.has_value());
       const auto object = read_code_object(compiled->object);
@@ -228,6 +227,41 @@ TEST_CASE("kernels: what is not offered is refused by its name, at its place") {
                               "k"),
                        "mine.cl", Target::gfx1100, soon())
             .has_value());
+}
+
+TEST_CASE("kernels: what other kernels of the file use does not matter") {
+  const auto clang = clang_of_this_machine();
+  if (clang == nullptr) return;
+  const auto compile = [&clang](const std::string& text, const std::string& entry) {
+    KernelSource source = opencl(text, entry);
+    source.workgroup = {64, 1, 1};
+    return compile_kernel(*clang, source, "mine.cl", Target::gfx1100, soon());
+  };
+  const std::string text =
+      "struct Pair { int a, b; };\n"
+      "constant int table[] = {1, 2};\n"
+      "#define HELP help\n"
+      "/* picture( */ float pixel(read_only image2d_t from) { return read_imagef(from, (int2)(0, 0)).x; }\n"
+      "int help(int a) { if (a > 1) { a += table[a & 1]; } return a; }  // for buffers\n"
+      "__kernel __attribute__((work_group_size_hint(64, 1, 1))) void buffers(__global int* y) {\n"
+      "  struct Pair pair = {1, 2};\n"
+      "  y[get_global_id(0)] = HELP(pair.b);\n"
+      "}\n"
+      "__kernel void picture(read_only image2d_t from, __global float* y) {\n"
+      "#ifdef LOUD\n"
+      "  printf(\"{ %f\", y[0]);\n"
+      "#endif\n"
+      "  y[0] = pixel(from);\n"
+      "}\n";
+  CHECK(compile(text, "buffers").has_value());
+  CHECK_THAT(compile(text, "picture").error().text(), Contains("mine.cl:4:") && Contains("image2d_t is not offered"));
+  // Neither a mistake of the kernel itself nor what it reaches is passed over.
+  const std::string wrong = text + "__kernel void spelt(__global int* y) { y[0] = hlep(1); }\n";
+  CHECK_THAT(compile(wrong, "spelt").error().text(),
+             Contains("mine.cl:16:47: error: use of undeclared identifier 'hlep'"));
+  const std::string far =
+      text + "float far() { return pixel(0); }\n__kernel void reaches(__global float* y) { *y = far(); }\n";
+  CHECK_THAT(compile(far, "reaches").error().text(), Contains("mine.cl:4:") && Contains("is not offered"));
 }
 
 TEST_CASE("kernels: the library is linked where it is called, and its absence is named") {

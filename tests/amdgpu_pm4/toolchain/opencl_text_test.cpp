@@ -60,4 +60,28 @@ TEST_CASE("text: only what the text may use is asked for") {
   CHECK(uses_of("#define F(T) convert_##T") == "#define KILN_USES(name) 1\n");
 }
 
+TEST_CASE("text: of functions that the entry does not reach, lines and directives are left") {
+  const auto reachable = [](const std::string& text) { return only_reachable(text, "k").value_or("nothing"); };
+  CHECK(reachable("int f() { return 1; }\nint g() { return 2; }\nvoid k() { f(); }\n") ==
+        "int f() { return 1; }\n                     \nvoid k() { f(); }\n");
+  // Through other functions, and through macros.
+  CHECK(reachable("int f() { return 1; }\nint g() { return f(); }\n#define G g\nvoid k() { G(); }\n") == "nothing");
+  // Neither a comment nor a literal names a function, or has a brace.
+  const std::string kernel = "/* g { */ void k() { \"g\"; /* g */ }";
+  CHECK(reachable("void g(char* t) {\n g(\"}\\\"{\"); '{'; // }\n}\n" + kernel) ==
+        std::string(17, ' ') + "\n" + std::string(21, ' ') + "\n \n" + kernel);
+  CHECK(reachable("void g()\n{\n#if 1 /* {\n */\n  int a;\n#endif\n}\nvoid k() {}") ==
+        "        \n \n#if 1 /* {\n */\n        \n#endif\n \nvoid k() {}");
+  // What is declared, and attributes around a name, are no functions.
+  CHECK(reachable("struct S { int a; };\nconstant int t[] = {f(1)};\nint g();\n"
+                  "__attribute__((a(1))) void g(int b) __attribute__((c(2))) {}\nvoid k() {}") == "nothing");
+  CHECK(reachable("__attribute__((a(1))) void g(int b) __attribute__((c(2))) {}void k() {}") ==
+        std::string(60, ' ') + "void k() {}");
+  // No such kernel; braces that are not in pairs.
+  CHECK(reachable("void g() {}\n") == "nothing");
+  CHECK(reachable("void g() {}\nvoid k() {\n#if A\n{\n#else\n{\n#endif\n}}") == "nothing");
+  CHECK(reachable("void g() {}}\nvoid k() {}") == "nothing");
+  CHECK(reachable("") == "nothing");
+}
+
 }  // namespace kiln::amdgpu_pm4
