@@ -6,6 +6,8 @@
 
 #include "support/case_limit.hpp"
 
+#include <pthread.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -41,6 +43,14 @@ class Cases final : public Catch::TestEventListenerBase {
     limit_.begin(info.name);
   }
 
+  // Catch2 has no lock: an assertion of another thread breaks one of the test's own, now and then.
+  void assertionStarting(const Catch::AssertionInfo& info) override {
+    if (pthread_equal(pthread_self(), own_thread_) != 0) return;
+    std::fprintf(stderr, "%s:%zu: %s on another thread than the test's own\n", info.lineInfo.file, info.lineInfo.line,
+                 std::string(info.macroName).c_str());
+    std::abort();
+  }
+
   bool assertionEnded(const Catch::AssertionStats& stats) override {
     const Catch::AssertionResult& result = stats.assertionResult;
     const std::string message = result.hasMessage() ? std::string(result.getMessage()) : std::string();
@@ -59,6 +69,7 @@ class Cases final : public Catch::TestEventListenerBase {
   }
 
  private:
+  const pthread_t own_thread_ = pthread_self();
   CaseLimit limit_;
   std::string reason_;
 };
