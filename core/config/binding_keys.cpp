@@ -85,6 +85,9 @@ constexpr BindingForm samplers{BindingKind::sampler, sampler_keys,
 constexpr BindingForm tensors{BindingKind::buffer, tensor_keys,
                               "{ input = FILE }, { output = FILE }, { inout = FILE } or { shape = [N] }", true};
 
+constexpr std::string_view grid_keys[] = {"input", "values", "first"};
+constexpr BindingForm grids{BindingKind::grid, grid_keys, "{ input = TENSOR } or { input = TENSOR, first = ELEMENT }"};
+
 // One element of `bindings`, or one member of `images` or `samplers`.
 class BindingReader {
  public:
@@ -174,6 +177,9 @@ class BindingReader {
     } else if (key == "wrap") {
       read_word(member, {TextureWrap::clamp, TextureWrap::repeat, TextureWrap::mirror, TextureWrap::border},
                 binding_.wrap);
+    } else if (key == "first") {
+      constexpr ValueRule element{ValueKind::integer, 0, most_elements};
+      binding_.first = static_cast<std::uint64_t>(value<std::int64_t>(member, element).value_or(0));
     } else if (key == "local") {
       constexpr ValueRule bytes{ValueKind::integer, 1, most_local};
       binding_.kind = BindingKind::local;
@@ -274,7 +280,8 @@ class BindingReader {
     if (forms != 1 && !(forms == 0 && form_.may_be_none)) {
       return problem(item_.at, "",
                      "found " + std::to_string(forms) +
-                         (form_.kind == BindingKind::buffer
+                         (form_.kind == BindingKind::grid ? " of input and values, expected one: "
+                          : form_.kind == BindingKind::buffer
                               ? " of input, output or inout, values, float, int and local, expected one: "
                               : " of input, output and inout, expected one: ") +
                          std::string(form_.expected));
@@ -297,6 +304,7 @@ class BindingReader {
     if (has("binding") && has("name")) problem(at("name"), "name", "found beside binding, expected one of them");
     if (in_place) binding_.output = binding_.input;
     if (result && !has("inout")) binding_.access = Access::write;
+    if (form_.kind == BindingKind::grid) binding_.dtype = DType::u32;
     // The file that it is compared with has a shape and a type too.
     if (form_.kind == BindingKind::image) {
       if (has("output") && !has("inout") && binding_.size.empty() && !has("expect") && !form_elsewhere) {
@@ -399,6 +407,11 @@ void read_images(JobDraft& draft, const JobKeyEntry&, const TomlMember& member, 
 
 void read_samplers(JobDraft& draft, const JobKeyEntry&, const TomlMember& member, JobReport& report) {
   read_textures(draft, samplers, member, report);
+}
+
+void read_indirect_grid(JobDraft& draft, const TomlMember& member, JobReport& report) {
+  auto binding = BindingReader(member.value, grids, "grid", report).read();
+  if (binding) draft.job.bindings.push_back(std::move(*binding));
 }
 
 void read_tolerance(JobDraft& draft, const JobKeyEntry&, const TomlMember& member, JobReport& report) {

@@ -303,7 +303,7 @@ constexpr JobKeyEntry entries[] = {
      nullptr, read_tune},
     {"grid", kernel, kernel, own, "",
      "Workgroups: one, two or three numbers, or expressions of numbers and constants such as \"(1024 + TILE - 1) / "
-     "TILE\".",
+     "TILE\". Or { input = TENSOR, first = ELEMENT }: three uint32 that the device reads when the kernel begins.",
      nullptr, read_grid},
     {"expect", kernel, 0, text_value, "", "The .npy file with which `verify` compares the only result.",
      set_text<&JobConfig::expect>, nullptr},

@@ -84,6 +84,8 @@ void read_include(JobDraft& draft, const JobKeyEntry& key, const TomlMember& mem
 void read_workgroup(JobDraft& draft, const JobKeyEntry& key, const TomlMember& member, JobReport& report);
 void read_tolerance(JobDraft& draft, const JobKeyEntry& key, const TomlMember& member, JobReport& report);
 void read_grid(JobDraft& draft, const JobKeyEntry& key, const TomlMember& member, JobReport& report);
+// A `grid` that is a table: a tensor of counts, as a binding.
+void read_indirect_grid(JobDraft& draft, const TomlMember& member, JobReport& report);
 
 // The one table of the keys of a [[job]]: name, the forms that use and need it, rule, meaning and how it is stored.
 //

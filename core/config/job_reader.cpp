@@ -157,11 +157,11 @@ void check_expect(const TomlNode& node, JobConfig& job, JobReport& report) {
   result.expect = job.expect;
 }
 
-// Images and samplers behind the bindings, whose places in the list count; and sizes that are expressions.
+// Images, samplers and the grid behind the bindings, whose places in the list count; and sizes that are expressions.
 void finish_bindings(const TomlNode& node, JobConfig& job, JobReport& report) {
   const auto by_place = [](const KernelBindingConfig& binding) {
     return binding.kind != BindingKind::image && binding.kind != BindingKind::sampler &&
-           binding.kind != BindingKind::sampler_state;
+           binding.kind != BindingKind::sampler_state && binding.kind != BindingKind::grid;
   };
   std::stable_partition(job.bindings.begin(), job.bindings.end(), by_place);
   if (job.bindings.empty()) {

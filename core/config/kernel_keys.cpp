@@ -235,10 +235,13 @@ void read_workgroup(JobDraft& draft, const JobKeyEntry&, const TomlMember& membe
 
 void read_grid(JobDraft& draft, const JobKeyEntry&, const TomlMember& member, JobReport& report) {
   const TomlNode& list = member.value;
+  if (list.kind == TomlKind::table) return read_indirect_grid(draft, member, report);
   if (list.kind != TomlKind::array || list.items.empty() || list.items.size() > draft.job.grid.size()) {
     const std::string found =
         list.kind == TomlKind::array ? "an array of " + std::to_string(list.items.size()) : describe(list);
-    return report.problem(list.at, "grid: found " + found + ", expected an array of one to three workgroup counts");
+    return report.problem(list.at, "grid: found " + found +
+                                       ", expected an array of one to three workgroup counts, or "
+                                       "{ input = TENSOR } with such counts");
   }
   for (std::size_t axis = 0; axis < list.items.size(); ++axis) {
     const TomlNode& item = list.items[axis];

@@ -135,6 +135,7 @@ std::vector<std::pair<std::string, ConfigValue>> binding_values(const KernelBind
     case BindingKind::buffer:
     case BindingKind::image:
     case BindingKind::sampler:
+    case BindingKind::grid:
     case BindingKind::invalid:
       break;
   }
@@ -146,6 +147,10 @@ std::vector<std::pair<std::string, ConfigValue>> binding_values(const KernelBind
   if (!binding.output.empty() && binding.output != binding.input) values.emplace_back("output", binding.output);
   if (!binding.shape.empty()) values.emplace_back("shape", to_string(binding.shape));
   if (!binding.size.empty()) values.emplace_back("size", to_string(binding.size));
+  if (binding.kind == BindingKind::grid) {
+    values.emplace_back("first", static_cast<std::int64_t>(binding.first));
+    return values;
+  }
   if (binding.dtype != DType::invalid) values.emplace_back("dtype", std::string(numpy_name(binding.dtype)));
   if (binding.format != ImageFormat::declared)
     values.emplace_back("format", std::string(facts_of(binding.format).name));
@@ -196,6 +201,7 @@ std::vector<std::pair<std::string, ConfigValue>> job_values(const JobConfig& job
 // What is computed, on one line.
 std::string computation(const JobConfig& job) {
   if (job.op == "kernel") {
+    if (std::ranges::count(job.bindings, BindingKind::grid, &KernelBindingConfig::kind) != 0) return "kernel grid=read";
     std::string text = "kernel grid=";
     for (std::size_t axis = 0; axis < job.grid.size(); ++axis) {
       const std::string& expression = job.grid_expressions[axis];

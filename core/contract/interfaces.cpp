@@ -100,7 +100,37 @@ Status check_buffer(const DeviceInfo& info, const BufferDesc& desc) {
   return {};
 }
 
+namespace {
+
+Status check_indirect(const DeviceInfo& info, std::size_t pass, const PassLaunch& launch) {
+  const std::string who = info.id + ": pass " + std::to_string(pass) + ": ";
+  if (!info.indirect_grids) return unsupported(who + "reads its grid from a buffer, the device takes numbers only");
+  const auto [binding, offset] = *launch.indirect;
+  constexpr std::uint64_t bytes = 3 * sizeof(std::uint32_t);
+  if (binding >= launch.bindings.size() || launch.bindings[binding] == nullptr) {
+    return invalid_argument(who + "reads its grid from binding " + std::to_string(binding) + " of " +
+                            std::to_string(launch.bindings.size()));
+  }
+  const std::uint64_t size = launch.bindings[binding]->bytes();
+  if (offset % sizeof(std::uint32_t) == 0 && offset <= size && bytes <= size - offset) return {};
+  return invalid_argument(who + "reads its grid at byte " + std::to_string(offset) + " of " + std::to_string(size) +
+                          ", expected a multiple of 4 with 12 bytes behind it");
+}
+
+}  // namespace
+
+Status check_counts(std::size_t pass, const std::array<std::uint32_t, 3>& counts,
+                    const std::array<std::uint32_t, 3>& most) {
+  for (std::size_t axis = 0; axis < counts.size(); ++axis) {
+    if (counts[axis] <= most[axis]) continue;
+    return invalid_argument("pass " + std::to_string(pass) + ": reads grid " + "xyz"[axis] +
+                            " = " + std::to_string(counts[axis]) + ", expected 0 to " + std::to_string(most[axis]));
+  }
+  return {};
+}
+
 Status check_grid(const DeviceInfo& info, std::size_t pass, const PassLaunch& launch) {
+  if (launch.indirect) return check_indirect(info, pass, launch);
   for (std::size_t axis = 0; axis < launch.grid.size(); ++axis) {
     if (launch.grid[axis] >= 1 && launch.grid[axis] <= info.max_grid[axis]) continue;
     return invalid_argument(info.id + ": pass " + std::to_string(pass) + ": grid " + "xyz"[axis] + " = " +

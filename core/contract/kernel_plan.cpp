@@ -69,6 +69,10 @@ Status check_pass(const KernelPlan& plan, const Pass& pass) {
   for (const Binding& binding : pass.bindings) {
     if (Status status = check_binding(plan, binding); !status.ok()) return status;
   }
+  if (pass.indirect && pass.indirect->binding >= pass.bindings.size()) {
+    return internal_error("reads its grid from binding " + std::to_string(pass.indirect->binding) + " of " +
+                          std::to_string(pass.bindings.size()));
+  }
   return check_views(pass.source);
 }
 

@@ -23,6 +23,7 @@ class Matching {
       : declared_(declared), kernel_(kernel), taken_(kernel.bindings.size()), set_(kernel.uniforms.size()) {
     std::uint32_t tensor = 0;
     for (const UserKernelSpec::Binding& binding : kernel.bindings) {
+      if (binding.kind == BindingKind::grid) taken_[tensors_.size()] = true;  // no resource of the program
       tensors_.push_back(has_tensor(binding.kind) ? tensor++ : ResourceSource::none);
     }
     std::uint64_t offset = 0;
@@ -186,6 +187,7 @@ class Matching {
     const auto& bindings = kernel_.bindings;
     if (const auto named = provider_named(block.name)) return named;
     for (std::size_t i = 0; i < bindings.size(); ++i) {
+      if (bindings[i].kind == BindingKind::grid) continue;
       if (bindings[i].name.empty() && block.number == bindings[i].number.value_or(static_cast<std::uint32_t>(i))) {
         return i;
       }

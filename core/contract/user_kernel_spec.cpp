@@ -15,6 +15,26 @@ bool is_buffer_access(Access access) {
   return access == Access::read || access == Access::write || access == Access::read_write;
 }
 
+Status check_grid(const UserKernelSpec& spec, std::size_t i) {
+  const UserKernelSpec::Binding& grid = spec.bindings[i];
+  const auto wrong = [&](const std::string& what) {
+    return invalid_argument("grid (binding " + std::to_string(i) + "): " + what);
+  };
+  if (std::ranges::count(spec.bindings, BindingKind::grid, &UserKernelSpec::Binding::kind) != 1) {
+    return wrong("there is another one");
+  }
+  if (grid.access != Access::read) return wrong("is written, expected an input");
+  if (!grid.name.empty() || grid.number)
+    return wrong("has a name or a binding number, and is no resource of the program");
+  if (grid.dtype != DType::u32 && grid.dtype != DType::invalid) {
+    return wrong("is " + std::string(numpy_name(grid.dtype)) + ", expected uint32");
+  }
+  const std::uint64_t elements = grid.bytes / sizeof(std::uint32_t);
+  if (elements >= 3 && grid.first <= elements - 3) return {};
+  return wrong("begins at element " + std::to_string(grid.first) + " of " + std::to_string(elements) +
+               ", expected three from there on");
+}
+
 Status check(const UserKernelSpec& spec, std::size_t i) {
   const UserKernelSpec::Binding& binding = spec.bindings[i];
   const std::string which = "binding " + std::to_string(i);
@@ -49,6 +69,8 @@ Status check(const UserKernelSpec& spec, std::size_t i) {
       if (!glsl) return unsupported(which + ": is a sampler, which only a GLSL kernel takes");
       if (binding.name.empty()) return invalid_argument(which + ": is a sampler without a name");
       break;
+    case BindingKind::grid:
+      return check_grid(spec, i);
     case BindingKind::invalid:
     default:
       return invalid_argument(which + ": has no kind");
@@ -67,6 +89,7 @@ Status check(const UserKernelSpec& spec, std::size_t i) {
     const auto number_of = [](const UserKernelSpec::Binding& one, std::size_t position) {
       return one.number.value_or(static_cast<std::uint32_t>(position));
     };
+    if (other.kind == BindingKind::grid) continue;
     if (binding.name.empty() && other.name.empty() && number_of(binding, i) == number_of(other, before)) {
       return invalid_argument(which + ": binding number " + std::to_string(number_of(binding, i)) +
                               " is provided by element " + std::to_string(before) + " of the list already");
@@ -104,6 +127,7 @@ std::string_view word_of(const UserKernelSpec::Binding& binding) {
   if (binding.kind == BindingKind::image) return binding.access == Access::read ? "image" : "written_image";
   if (binding.kind == BindingKind::sampler) return "sampler";
   if (binding.kind == BindingKind::sampler_state) return "sampler_state";
+  if (binding.kind == BindingKind::grid) return "grid_from";
   if (binding.access == Access::read) return "input";
   return binding.access == Access::write ? "output" : "inout";
 }
@@ -177,6 +201,7 @@ std::string fields_of(const UserKernelSpec& spec) {
     fields.number(word_of(binding), static_cast<std::int64_t>(binding.bytes));
     if (!binding.name.empty()) fields.word("block", sha256(binding.name).hex());
     if (binding.number) fields.number("binding", *binding.number);
+    if (binding.kind == BindingKind::grid) fields.number("first", static_cast<std::int64_t>(binding.first));
     if (binding.kind == BindingKind::sampler_state) {
       fields.word("filter", to_string(binding.filter)), fields.word("wrap", to_string(binding.wrap));
     }
@@ -207,6 +232,7 @@ std::string fields_of(const UserKernelSpec& spec) {
 std::string shape_text(const UserKernelSpec& spec) {
   const std::string file = std::filesystem::path(spec.path).filename().string();
   std::string text = (file.empty() ? spec.entry : file) + " grid ";
+  if (std::ranges::count(spec.bindings, BindingKind::grid, &UserKernelSpec::Binding::kind) != 0) return text + "read";
   for (std::size_t axis = 0; axis < spec.grid.size(); ++axis) {
     text += (axis == 0 ? "" : "x") + std::to_string(spec.grid[axis]);
   }

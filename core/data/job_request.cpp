@@ -221,6 +221,7 @@ UserKernelSpec::Binding declared(const KernelBindingConfig& binding) {
   made.name = binding.name;
   made.number = binding.number;
   made.bytes = binding.local_bytes;
+  made.first = binding.first;
   made.format = binding.format;
   made.filter = binding.filter;
   made.wrap = binding.wrap;

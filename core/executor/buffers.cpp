@@ -239,6 +239,7 @@ void append_launches(const Submission& submission, std::span<Buffer* const>& bin
     const std::size_t count = passes[i].bindings.size();
     PassLaunch& launch =
         to.emplace_back(PassLaunch{submission.programs[i].get(), bindings.first(count), passes[i].grid});
+    launch.indirect = passes[i].indirect;
     if (!submission.sources.empty()) launch.sources = submission.sources[i];
     bindings = bindings.subspan(count);
   }

@@ -195,6 +195,7 @@ Result<std::unique_ptr<GlDevice>> GlDevice::open(std::shared_ptr<const EglApi> a
   facts->info.shares_memory =
       opened.gl().EXT_memory_object_fd && !device.node.empty() && facts->info.kind != DeviceKind::software;
   facts->info.shares_buffers = true;
+  facts->info.indirect_grids = true;
   facts->info.builds_apart = facts->info.serializes;
   facts->info.driver_cache = tell_driver_cache(opened, facts->info.serializes, context);
   return std::unique_ptr<GlDevice>(
@@ -292,6 +293,10 @@ Result<BoundPass> GlDevice::bind(std::size_t index, const PassLaunch& launch) co
     const View view = by_sources ? View::storage : program.view(pass.buffers.size());
     const auto bytes = static_cast<GLsizeiptr>(buffer.bytes());
     pass.buffers.push_back({buffer.name(), bytes, buffer.shadow(), view, &buffer.texels()});
+  }
+  if (launch.indirect) {
+    pass.indirect = BoundGrid{pass.buffers[launch.indirect->binding].name,
+                              static_cast<GLintptr>(launch.indirect->offset), info_.max_grid};
   }
   if (by_sources) {
     if (Status status = SourceBinder(program, launch, pass).bind(); !status.ok()) return status.within(where);

@@ -16,6 +16,7 @@ namespace {
 constexpr GLuint64 queue_slice_ns = 500'000;
 
 constexpr std::uint64_t realignment_ns = 1'000'000'000;  // of the device's clock with the host's
+constexpr std::size_t grid_bytes = 3 * sizeof(std::uint32_t);
 
 }  // namespace
 
@@ -98,11 +99,14 @@ void GlQueue::issue(std::uint64_t value, const std::vector<BoundPass>& passes) {
   if (stamps) gl.QueryCounter(stamps->begin, GL_TIMESTAMP);
   const std::uint64_t begun = now_ns();
   Status filled;
-  run(passes.front());
-  for (std::size_t i = 1; i < passes.size() && filled.ok(); ++i) {
-    if (passes[i].waits) wait_for_writes();
-    filled = fill_textures(passes[i]);
-    if (filled.ok()) run(passes[i]);
+  ReadGrids grids = make_grids(passes);
+  std::size_t read = 0;
+  for (std::size_t i = 0; i < passes.size() && filled.ok(); ++i) {
+    if (i != 0 && passes[i].waits) wait_for_writes();
+    if (i != 0) filled = fill_textures(passes[i]);
+    if (!filled.ok()) break;
+    if (passes[i].indirect) copy_grid(*passes[i].indirect, grids, read++);
+    run(passes[i]);
   }
   wait_for_writes();
   const std::uint64_t host_ns = now_ns() - begun;
@@ -117,10 +121,11 @@ void GlQueue::issue(std::uint64_t value, const std::vector<BoundPass>& passes) {
   if (!status.ok()) {
     if (fence != nullptr) gl.DeleteSync(fence);
     if (stamps) spare_stamps_.push_back(*stamps);
+    if (grids.copies != 0) gl.DeleteBuffers(1, &grids.copies);
     timeline_.complete(value, std::move(status));
     return;
   }
-  in_flight_.push_back({value, fence, stamps, begun, host_ns});
+  in_flight_.push_back({value, fence, stamps, begun, host_ns, std::move(grids)});
 }
 
 void GlQueue::wait_for_writes() {
@@ -152,8 +157,54 @@ void GlQueue::run(const BoundPass& pass) {
   // A kernel that reaches beyond its bindings must not find the buffers of the one before.
   for (; index < bound_; ++index) gl.BindBufferBase(GL_SHADER_STORAGE_BUFFER, index, 0);
   bound_ = pass.buffers.size();
-  gl.DispatchCompute(pass.grid[0], pass.grid[1], pass.grid[2]);
+  if (pass.indirect) {
+    gl.BindBuffer(GL_DISPATCH_INDIRECT_BUFFER, pass.indirect->buffer);
+    gl.DispatchComputeIndirect(pass.indirect->offset);
+    gl.BindBuffer(GL_DISPATCH_INDIRECT_BUFFER, 0);
+  } else {
+    gl.DispatchCompute(pass.grid[0], pass.grid[1], pass.grid[2]);
+  }
   release_textures(pass);
+}
+
+GlQueue::ReadGrids GlQueue::make_grids(const std::vector<BoundPass>& passes) {
+  ReadGrids grids;
+  for (std::size_t i = 0; i < passes.size(); ++i) {
+    if (passes[i].indirect) grids.passes.emplace_back(i, *passes[i].indirect);
+  }
+  if (grids.passes.empty()) return grids;
+  const Gl& gl = group_.gl();
+  gl.GenBuffers(1, &grids.copies);
+  gl.BindBuffer(GL_COPY_WRITE_BUFFER, grids.copies);
+  gl.BufferData(GL_COPY_WRITE_BUFFER, static_cast<GLsizeiptr>(grids.passes.size() * grid_bytes), nullptr,
+                GL_STREAM_READ);
+  gl.BindBuffer(GL_COPY_WRITE_BUFFER, 0);
+  return grids;
+}
+
+void GlQueue::copy_grid(const BoundGrid& grid, const ReadGrids& grids, std::size_t at) {
+  const Gl& gl = group_.gl();
+  gl.MemoryBarrier(GL_COMMAND_BARRIER_BIT | GL_BUFFER_UPDATE_BARRIER_BIT);
+  gl.BindBuffer(GL_COPY_READ_BUFFER, grid.buffer);
+  gl.BindBuffer(GL_COPY_WRITE_BUFFER, grids.copies);
+  gl.CopyBufferSubData(GL_COPY_READ_BUFFER, GL_COPY_WRITE_BUFFER, grid.offset, static_cast<GLintptr>(at * grid_bytes),
+                       grid_bytes);
+  gl.BindBuffer(GL_COPY_READ_BUFFER, 0);
+  gl.BindBuffer(GL_COPY_WRITE_BUFFER, 0);
+}
+
+Status GlQueue::check_grids(const ReadGrids& grids) {
+  if (grids.passes.empty()) return {};
+  const Gl& gl = group_.gl();
+  std::vector<std::array<std::uint32_t, 3>> counts(grids.passes.size());
+  gl.BindBuffer(GL_COPY_READ_BUFFER, grids.copies);
+  gl.GetBufferSubData(GL_COPY_READ_BUFFER, 0, static_cast<GLsizeiptr>(counts.size() * grid_bytes), counts.data());
+  gl.BindBuffer(GL_COPY_READ_BUFFER, 0);
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const auto& [pass, grid] = grids.passes[i];
+    if (Status status = check_counts(pass, counts[i], grid.most); !status.ok()) return status;
+  }
+  return {};
 }
 
 Status GlQueue::fill_textures(const BoundPass& pass) {
@@ -244,6 +295,7 @@ ContextThread::Pump GlQueue::pump(bool patient) {
       case GL_ALREADY_SIGNALED:
       case GL_CONDITION_SATISFIED: {
         Status status = group_.check("submission " + std::to_string(in_flight_.front().value));
+        if (status.ok()) status = check_grids(in_flight_.front().grids);
         // Only then the stamps: Mesa may end the process by SIGSEGV where those of a lost device are read.
         retire(status.ok() ? Result<FenceResult>(time_of(in_flight_.front())) : Result<FenceResult>(std::move(status)));
         break;
@@ -267,9 +319,10 @@ ContextThread::Pump GlQueue::pump(bool patient) {
 }
 
 void GlQueue::retire(Result<FenceResult> result) {
-  const InFlight work = in_flight_.front();
+  const InFlight work = std::move(in_flight_.front());
   in_flight_.pop_front();
   group_.gl().DeleteSync(work.fence);
+  if (work.grids.copies != 0) group_.gl().DeleteBuffers(1, &work.grids.copies);
   timeline_.complete(work.value, std::move(result));
   if (work.stamps) spare_stamps_.push_back(*work.stamps);
 }

@@ -86,6 +86,12 @@ struct BoundCounter {  // a buffer of atomic counters
   GLsizeiptr bytes = 0;
 };
 
+struct BoundGrid {  // read from a buffer
+  GLuint buffer = 0;
+  GLintptr offset = 0;
+  std::array<std::uint32_t, 3> most{};  // DeviceInfo::max_grid
+};
+
 struct BoundPass {
   GLuint program = 0;
   std::vector<BoundBuffer> buffers;  // by binding index
@@ -96,6 +102,7 @@ struct BoundPass {
   std::vector<BoundTexture> textures{};
   std::vector<BoundBlock> uniform_blocks{};
   std::vector<BoundCounter> counters{};
+  std::optional<BoundGrid> indirect{};  // instead of `grid`
 };
 
 class GlQueue {
@@ -116,18 +123,27 @@ class GlQueue {
     GLuint begin = 0;
     GLuint end = 0;
   };
+  // The counts that passes with a BoundGrid read, copied for the host: OpenGL does not check them.
+  struct ReadGrids {
+    GLuint copies = 0;  // a buffer of three uint32 for each
+    std::vector<std::pair<std::size_t, BoundGrid>> passes;
+  };
   struct InFlight {
     std::uint64_t value = 0;
     GLsync fence = nullptr;
     std::optional<Stamps> stamps;  // absent: host_ns stands for the device's time
     std::uint64_t begun_ns = 0;    // by the host's clock, as is host_ns
     std::uint64_t host_ns = 0;
+    ReadGrids grids{};
   };
 
   // On the context's thread.
   void issue(std::uint64_t value, const std::vector<BoundPass>& passes);
   void unbind_views(const BoundPass& pass);
   void run(const BoundPass& pass);
+  ReadGrids make_grids(const std::vector<BoundPass>& passes);
+  void copy_grid(const BoundGrid& grid, const ReadGrids& grids, std::size_t at);
+  Status check_grids(const ReadGrids& grids);
   void wait_for_writes();
   Status fill_textures(const BoundPass& pass);
   void bind_resources(const BoundPass& pass);

@@ -251,6 +251,10 @@ Status bind_pass(Submission& work, std::size_t index, const PassLaunch& launch, 
     if (&buffer.gpu() != &gpu) return invalid_argument(who() + ": the buffer belongs to another device");
     if (buffer.shadow() != VK_NULL_HANDLE) work.shadowed.push_back(&buffer);
   }
+  if (launch.indirect) {
+    pass.grid = static_cast<VulkanBuffer&>(*launch.bindings[launch.indirect->binding]).handle();
+    pass.grid_at = launch.indirect->offset;
+  }
   if (Status status = Binder(program, launch, work, pass).bind(); !status.ok()) return status.within(where());
   return {};
 }

@@ -77,6 +77,7 @@ class Planner {
     if (first.program != launch.program || pass.nothing != nothing) return false;
     if (nothing) return true;
     if (first.bindings.size() != launch.bindings.size() || first.sources.size() != launch.sources.size()) return false;
+    if (first.indirect != launch.indirect) return false;
     const bool same = first.bindings.data() == launch.bindings.data() && first.sources.data() == launch.sources.data();
     return same || holds_as(first, launch);
   }
@@ -109,6 +110,7 @@ class Planner {
     if (launch.grid == PassLaunch::nothing) return hash;
     for (const Buffer* buffer : launch.bindings) hash = mixed(hash, reinterpret_cast<std::uintptr_t>(buffer));
     for (const ResourceSource& source : launch.sources) hash = mixed(hash, pair(source.binding, source.offset));
+    if (launch.indirect) hash = mixed(hash, pair(launch.indirect->binding, launch.indirect->offset));
     return hash;
   }
 
@@ -131,6 +133,8 @@ class Planner {
       return true;
     }
     words.push_back(pair(launch.bindings.size(), launch.sources.size()));
+    words.push_back(launch.indirect ? std::uint64_t{launch.indirect->binding} + 1 : 0);
+    if (launch.indirect) words.push_back(launch.indirect->offset);
     for (const Buffer* each : launch.bindings) {
       const auto* buffer = static_cast<const VulkanBuffer*>(each);
       if (buffer == nullptr || &buffer->gpu() != &gpu_) return false;

@@ -308,6 +308,7 @@ PhysicalFacts read_facts(const VulkanApi& api, VkPhysicalDevice physical) {
   facts.host_clock = has_host_clock(api, facts);
   info.shares_memory = shares_memory(api, facts);
   info.shares_buffers = true;
+  info.indirect_grids = true;
   facts.shares_fences = shares_fences(api, facts);
 
   char version[16];

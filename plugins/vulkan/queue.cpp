@@ -338,12 +338,24 @@ void Queue::retire() {
     if (status.ok()) {
       results_[slot.value] = time_of(slot);
       status = gpu_->alive();
+      if (Status grids = check_grids(slot); status.ok() && !grids.ok())
+        results_[slot.value] = Result<FenceResult>(std::move(grids));
     } else {
       results_[slot.value] = Result<FenceResult>(status);
     }
     slot.value = 0;
     if (!slot.kept) spare_.push_back(&slot);
   }
+}
+
+Status Queue::check_grids(const Slot& slot) const {
+  for (std::size_t i = 0; i < slot.grid_steps.size(); ++i) {
+    std::array<std::uint32_t, 3> counts{};
+    std::memcpy(counts.data(), slot.grids.mapped + i * grid_bytes, grid_bytes);
+    Status status = check_counts(slot.grid_steps[i], counts, gpu_->facts().info.max_grid);
+    if (!status.ok()) return status;
+  }
+  return {};
 }
 
 // After a hang or a reset, a driver may signal a submission that the device never ran, and report the loss only later.

@@ -8,6 +8,7 @@
 
 #include <kiln/buffer.hpp>
 #include <kiln/device.hpp>
+#include <kiln/device_checks.hpp>
 
 #include <cstdint>
 #include <deque>
@@ -62,6 +63,7 @@ class SharedFences {
 // submission live until its value is reached. A result is stored until it is taken, once.
 
 inline constexpr std::uint32_t stamps_of_slot = 2;
+inline constexpr std::size_t grid_bytes = 3 * sizeof(std::uint32_t);
 inline constexpr std::size_t most_kept = 128;  // slots whose commands are stored for an equal submission
 
 using DescriptorCounts = std::array<std::uint32_t, VK_DESCRIPTOR_TYPE_INPUT_ATTACHMENT>;  // by VkDescriptorType
@@ -98,6 +100,8 @@ struct BoundPass {
   std::vector<BoundTexture> textures;
   std::vector<BoundValues> values;            // of blocks and converted texels
   std::optional<std::size_t> push_constants;  // index into `values`
+  VkBuffer grid = VK_NULL_HANDLE;             // where the grid is read from; null: it is the step's
+  VkDeviceSize grid_at = 0;
 };
 
 // An empty dispatch that the device does not make: the driver compiled all when it made the pipeline, or the program
@@ -146,6 +150,10 @@ class Queue {
     std::vector<VkDescriptorSet> sets;  // of each pass
     PlainBuffer values;                 // of uniform blocks
     std::uint64_t values_bytes = 0;
+    // The counts that steps read from buffers, copied for the host: Vulkan does not check them.
+    PlainBuffer grids;
+    std::uint64_t grids_bytes = 0;
+    std::vector<std::size_t> grid_steps;  // indices into key.steps
     OwnedQueryPool stamps;
     std::array<std::uint64_t, stamps_of_slot> read_stamps{};  // of the last submission
     // The copies of what the host has written, recorded for each submission that has any.
@@ -166,6 +174,8 @@ class Queue {
   Status make_room(Slot& slot, std::span<const BoundPass> passes);
   Status place_values(Slot& slot, std::span<BoundPass> passes);
   Status write_descriptors(Slot& slot, const Submission& work);
+  Status make_grids(Slot& slot, const Submission& work);
+  Status check_grids(const Slot& slot) const;
   Status record(Slot& slot, Submission& work);
   void bind_pass(VkCommandBuffer commands, const BoundPass& pass, VkDescriptorSet set, const BoundPass* bound);
   void fill(VkCommandBuffer commands, const BoundTexture& bound, VkBuffer from, std::uint64_t offset);

@@ -73,6 +73,21 @@ Status Queue::make_room(Slot& slot, std::span<const BoundPass> passes) {
                      "a descriptor pool");
 }
 
+// Room for the counts of each step that reads them.
+Status Queue::make_grids(Slot& slot, const Submission& work) {
+  slot.grid_steps.clear();
+  for (std::size_t i = 0; i < work.key.steps.size(); ++i) {
+    if (work.passes[work.key.steps[i].pass()].grid != VK_NULL_HANDLE) slot.grid_steps.push_back(i);
+  }
+  const std::uint64_t bytes = slot.grid_steps.size() * grid_bytes;
+  if (bytes <= slot.grids_bytes) return {};
+  auto grids = make_buffer(*gpu_, round_up(bytes, 4096), Placement::readback);
+  if (!grids) return grids.error();
+  slot.grids = std::move(*grids);
+  slot.grids_bytes = round_up(bytes, 4096);
+  return {};
+}
+
 void Queue::barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkAccessFlags written, VkPipelineStageFlags to,
                     VkAccessFlags read) {
   const VkMemoryBarrier memory{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, written, read};
@@ -253,6 +268,7 @@ Status Queue::record(Slot& slot, Submission& work) {
   std::ranges::sort(slot.shadowed);
   slot.shadowed.erase(std::ranges::unique(slot.shadowed).begin(), slot.shadowed.end());
   Status status = place_values(slot, work.passes);
+  if (status.ok()) status = make_grids(slot, work);
   if (slot.key.words != work.key.words) {
     if (status.ok()) status = make_room(slot, work.passes);
     if (status.ok()) status = write_descriptors(slot, work);
@@ -275,9 +291,12 @@ Status Queue::record(Slot& slot, Submission& work) {
       software ? VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT : VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT;
   if (stamped) vk.CmdWriteTimestamp(slot.commands, begun, slot.stamps.get(), 0);
   const BoundPass* bound = nullptr;
+  VkDeviceSize grid_copy = 0;
+  // The copy of a grid is to be over before a step writes it anew.
+  const VkPipelineStageFlags before = slot.grid_steps.empty() ? compute : works;
   for (const LaunchStep& step : work.key.steps) {
     const BoundPass& pass = work.passes[step.pass()];
-    if (bound != nullptr && step.waits()) barrier(slot.commands, compute, VK_ACCESS_SHADER_WRITE_BIT, compute, shader);
+    if (bound != nullptr && step.waits()) barrier(slot.commands, before, VK_ACCESS_SHADER_WRITE_BIT, compute, shader);
     for (const BoundTexture& texture : pass.textures) {
       const bool converted = texture.values.has_value();
       fill(slot.commands, texture, converted ? slot.values.buffer.get() : texture.buffer,
@@ -287,6 +306,13 @@ Status Queue::record(Slot& slot, Submission& work) {
     bound = &pass;
     if (pass.nothing) {
       vk.CmdDispatchIndirect(slot.commands, zeros_.buffer.get(), 0);
+    } else if (pass.grid != VK_NULL_HANDLE) {
+      barrier(slot.commands, works, writes, VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
+              VK_ACCESS_INDIRECT_COMMAND_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT);
+      const VkBufferCopy copy{pass.grid_at, grid_copy, grid_bytes};
+      vk.CmdCopyBuffer(slot.commands, pass.grid, slot.grids.buffer.get(), 1, &copy);
+      vk.CmdDispatchIndirect(slot.commands, pass.grid, pass.grid_at);
+      grid_copy += grid_bytes;
     } else {
       const auto grid = step.grid();
       vk.CmdDispatch(slot.commands, grid[0], grid[1], grid[2]);

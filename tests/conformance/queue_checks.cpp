@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
 #include <memory>
 #include <set>
@@ -174,6 +175,106 @@ TEST_CASE("conformance: a launch with the wrong number of bindings is a typed er
   REQUIRE(next.has_value());
   CHECK(subject().device->wait(*next, Deadline::never()).has_value());
   CHECK(job.difference() == "");
+}
+
+namespace {
+
+// Counts in a buffer, and two programs: one writes them, the other adds what it reads of them once a workgroup.
+class CountedGroups {
+ public:
+  CountedGroups() {
+    set_ = build("void main() { counts[1] += 3u; counts[2] = 2u; counts[3] = 1u; }");
+    add_ = build("void main() { atomicAdd(counts[0], counts[1]); }");
+    BufferDesc desc;
+    desc.bytes = 4 * sizeof(std::uint32_t);
+    desc.usage = BufferUsage::readback;
+    auto made = subject().device->create_buffer(desc);
+    REQUIRE(made.has_value());
+    buffer_ = std::move(*made);
+    bound_[0] = buffer_.get();
+    write({0, 0, 0, 0});
+  }
+
+  void write(const std::array<std::uint32_t, 4>& counts) {
+    REQUIRE(buffer_->write(0, std::as_bytes(std::span(counts))).ok());
+  }
+  std::array<std::uint32_t, 4> counts() {
+    std::array<std::uint32_t, 4> read{};
+    REQUIRE(buffer_->read(0, std::as_writable_bytes(std::span(read))).ok());
+    return read;
+  }
+  PassLaunch set() const { return {set_.get(), bound_, {1, 1, 1}}; }
+  PassLaunch add(std::uint64_t offset = 4, std::uint32_t binding = 0) const {
+    PassLaunch launch{add_.get(), bound_, {1, 1, 1}};
+    launch.indirect = IndirectGrid{binding, offset};
+    return launch;
+  }
+  static Status run(const std::vector<PassLaunch>& launches) {
+    const auto value = subject().device->submit({launches});
+    if (!value) return value.error();
+    const auto fence = subject().device->wait(*value, Deadline::never());
+    return fence ? Status() : fence.error();
+  }
+
+ private:
+  static std::unique_ptr<Program> build(const std::string& body) {
+    KernelSource source;
+    source.dialect = Dialect::glsl;
+    source.text =
+        "#version 430\nlayout(local_size_x = 1) in;\n"
+        "layout(std430, binding = 0) buffer Counts { uint counts[]; };\n" +
+        body + "\n";
+    source.bindings = {Access::read_write};
+    auto program = subject().device->build(source);
+    REQUIRE(program.has_value());
+    return std::move(*program);
+  }
+
+  std::unique_ptr<Program> set_, add_;
+  std::unique_ptr<Buffer> buffer_;
+  std::array<Buffer*, 1> bound_{};
+};
+
+}  // namespace
+
+TEST_CASE("conformance: a grid is read from a buffer when its pass begins, or refused as unsupported",
+          "[conformance][queue]") {
+  if (!present()) return;
+  if (!subject().device->info().indirect_grids) {
+    Job job(39);
+    std::vector<PassLaunch> launches = job.launches();
+    launches.front().indirect = IndirectGrid{0, 0};
+    CHECK(is_one_of(CountedGroups::run(launches), {StatusCode::unsupported}));
+    return;
+  }
+  CountedGroups groups;
+  // 3 x 2 workgroups of 3, then 6 x 2 of 6: each pass has the counts of the one before it.
+  REQUIRE(CountedGroups::run({groups.set(), groups.add(), groups.set(), groups.add()}).text() == "ok");
+  CHECK(groups.counts() == std::array<std::uint32_t, 4>{18 + 72, 6, 2, 1});
+  // The same commands again, with other counts.
+  groups.write({0, 1, 0, 0});
+  for (int i = 0; i < 3; ++i) REQUIRE(CountedGroups::run({groups.set(), groups.add()}).text() == "ok");
+  CHECK(groups.counts() == std::array<std::uint32_t, 4>{2 * (16 + 49 + 100), 10, 2, 1});
+  groups.write({5, 0, 1, 1});
+  REQUIRE(CountedGroups::run({groups.add()}).text() == "ok");
+  CHECK(groups.counts()[0] == 5);
+
+  for (const std::uint64_t offset : {2u, 8u, 16u, 0xfffffff8u}) {
+    INFO(offset);
+    CHECK(is_one_of(CountedGroups::run({groups.add(offset)}), {StatusCode::invalid_argument}));
+  }
+  CHECK(is_one_of(CountedGroups::run({groups.add(4, 1)}), {StatusCode::invalid_argument}));
+  const std::uint32_t most = subject().device->info().max_grid[0];
+  if (most != 0xffffffff) {  // above it, a driver may do anything: y = 0, so that it does nothing
+    groups.write({5, most - 2, 0, 1});
+    CHECK(CountedGroups::run({groups.add()}).ok());
+    groups.write({5, most + 1, 0, 1});
+    const Status refused = CountedGroups::run({groups.add()});
+    CHECK(refused.code == StatusCode::invalid_argument);
+    CHECK_THAT(refused.message, Catch::Contains("reads grid x = " + std::to_string(most + 1)) &&
+                                    Catch::Contains("expected 0 to " + std::to_string(most)));
+  }
+  CHECK(CountedGroups::run({groups.set()}).ok());  // the queue goes on
 }
 
 TEST_CASE("conformance: eight threads submit and wait at once", "[conformance][queue]") {

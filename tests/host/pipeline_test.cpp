@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
 
 using namespace kiln::test;
@@ -106,6 +107,66 @@ TEST_CASE("a pipeline's loops exchange tensors after each round") {
   CHECK(place.result("y.npy")[99] == 99.0f * scale + scale - 1);
 }
 
+TEST_CASE("a step's grid is what an earlier step has counted") {
+  const Place place;
+  place.folder.write("keep.comp", R"(#version 430
+layout(local_size_x = 64) in;
+layout(std430, binding = 0) readonly buffer X { float x[]; };
+layout(std430, binding = 1) buffer Kept { float kept[]; };
+layout(std430, binding = 2) buffer Counts { uint counts[]; };
+void main() {
+  uint i = gl_GlobalInvocationID.x;
+  if (i < x.length() && x[i] >= 40.0) kept[atomicAdd(counts[0], 1u)] = x[i];
+}
+)");
+  place.folder.write("size.comp", R"(#version 430
+layout(local_size_x = 1) in;
+layout(std430, binding = 0) buffer Counts { uint counts[]; };
+void main() { counts[1] = (counts[0] + 7u) / 8u; counts[2] = 1u; counts[3] = 1u; }
+)");
+  place.folder.write("double.comp", R"(#version 430
+layout(local_size_x = 8) in;
+layout(std430, binding = 0) buffer Kept { float kept[]; };
+layout(std430, binding = 1) buffer Y { float groups[]; };
+void main() {
+  uint i = gl_GlobalInvocationID.x;
+  if (gl_LocalInvocationIndex == 0u) groups[gl_WorkGroupID.x] = 1.0;
+  kept[i] = kept[i] * 2.0;
+}
+)");
+  const std::string head =
+      "tensors.x = { input = \"x.npy\" }\ntensors.y = { output = \"y.npy\" }\n"
+      "tensors.kept = { output = \"kept.npy\", shape = [100] }\n"
+      "tensors.counts = { output = \"counts.npy\", shape = [4], dtype = \"uint32\" }\n";
+  const auto kernel = [](const std::string& name, const std::string& bindings, const std::string& grid) {
+    return "[[pipeline.step]]\nname = \"" + name + "\"\nop = \"kernel\"\nsource = \"" + name +
+           ".comp\"\nbindings = [ " + bindings + " ]\ngrid = " + grid + "\n";
+  };
+  const auto text = [&](const std::string& grid) {
+    return pipeline(head) + kernel("keep", "{ input = \"x\" }, { output = \"kept\" }, { output = \"counts\" }", "[2]") +
+           kernel("size", "{ inout = \"counts\" }", "[1]") +
+           kernel("double", "{ inout = \"kept\" }, { output = \"y\", shape = [20] }", grid);
+  };
+  const Finished finished = place.run(text("{ input = \"counts\", first = 1 }"), {"--repeat", "3"});
+  INFO(finished.err << finished.out);
+  REQUIRE(finished.status == 0);
+  const auto groups = place.result("y.npy");
+  CHECK(std::count(groups.begin(), groups.end(), 1.0f) == 8);  // of the 60 that were kept
+  CHECK(groups[7] == 1);
+  CHECK(groups[8] == 0);
+  const auto kept = place.result("kept.npy");
+  CHECK(std::count_if(kept.begin(), kept.end(), [](float value) { return value >= 80; }) == 60);
+
+  const Finished late = place.run(text("{ input = \"counts\", first = 2 }"));
+  CHECK(late.status != 0);
+  CHECK_THAT(late.err, Contains("pipeline 'chain': step 'double'") && Contains("begins at element 2 of 4"));
+  const Finished wrong = place.run(text("{ input = \"x\" }"));
+  CHECK_THAT(wrong.err, Contains("tensor 'x' is float32 [100], expected uint32 [100]"));
+  const Finished above = place.run(text("{ values = [70000, 0, 1] }"));
+  CHECK(above.status == 1);
+  CHECK_THAT(above.out, Contains("reads grid x = 70000, expected 0 to 65535"));
+}
+
 TEST_CASE("a result that a loop exchanges holds zeros before each run") {
   const Place place;
   place.folder.write("part.comp", R"(#version 430
@@ -114,9 +175,10 @@ layout(std430, binding = 0) readonly buffer X { float x[]; };
 layout(std430, binding = 1) buffer Y { float y[]; };
 void main() { uint i = gl_GlobalInvocationID.x; if (i < 50) y[i] += x[i] + 1.0; }
 )");
-  const std::string text = pipeline(ends) +
-                           "[[pipeline.step]]\nname = \"part\"\nop = \"kernel\"\nsource = \"part.comp\"\ngrid = [2]\n"
-                           "bindings = [ { input = \"x\" }, { output = \"y\", shape = [100] } ]\nrepeat = 2\nswap = [\"x\", \"y\"]\n";
+  const std::string text =
+      pipeline(ends) +
+      "[[pipeline.step]]\nname = \"part\"\nop = \"kernel\"\nsource = \"part.comp\"\ngrid = [2]\n"
+      "bindings = [ { input = \"x\" }, { output = \"y\", shape = [100] } ]\nrepeat = 2\nswap = [\"x\", \"y\"]\n";
   for (const char* repeat : {"1", "2", "5"}) {
     const Finished finished = place.run(text, {"--repeat", repeat});
     INFO("--repeat " << repeat << ": " << finished.err << finished.out);

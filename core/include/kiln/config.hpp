@@ -174,6 +174,7 @@ struct KernelBindingConfig {
   std::string expect;                            // .npy or .png file; empty: not compared
   std::optional<Tolerance> tolerance;            // for `expect`; nullopt: that of the job
   std::uint64_t local_bytes = 0;                 // of "local"
+  std::uint64_t first = 0;                       // of a grid: element that is x
   ImageFormat format = ImageFormat::declared;
   TextureFilter filter = TextureFilter::automatic;
   TextureWrap wrap = TextureWrap::clamp;
@@ -208,7 +209,7 @@ struct JobConfig {
   std::string entry;  // OpenCL C kernel name; empty: the only kernel
   std::vector<Define> constants;
   std::vector<std::string> include;           // folders, relative to `base`
-  std::vector<KernelBindingConfig> bindings;  // those of `bindings` first, then `images` and `samplers`
+  std::vector<KernelBindingConfig> bindings;  // those of `bindings` first, then `images`, `samplers` and `grid`
   std::vector<UniformConfig> uniforms;
   std::array<std::uint32_t, 3> workgroup{0, 0, 0};  // lanes; zeros: declared in the text
   std::array<std::uint32_t, 3> grid{1, 1, 1};

@@ -62,6 +62,7 @@ struct DeviceInfo {
   bool shares_memory = false;  // export_fd() and import_fd are supported
   bool shares_buffers = false;  // BufferDesc::part_of is supported
   bool runs_chains = false;     // its generator writes plans of ChainSpec
+  bool indirect_grids = false;  // PassLaunch::indirect is supported
   std::array<std::uint32_t, 3> max_grid{65535, 65535, 65535};
   std::array<std::uint32_t, 3> max_workgroup{1, 1, 1};
   std::uint32_t max_workgroup_lanes = 1;
@@ -94,6 +95,7 @@ struct PassLaunch {
   std::array<std::uint32_t, 3> grid{1, 1, 1};
   // Binding of each resource in program->interface(). Empty: bindings[i] is the resource at binding or argument i.
   std::span<const ResourceSource> sources{};
+  std::optional<IndirectGrid> indirect{};  // instead of `grid`
   // false: it touches nothing that a pass since the last one with `waits` writes, and writes nothing that such a pass
   // reads, so it needs no barrier before it. A device may ignore this.
   bool waits = true;

@@ -9,15 +9,21 @@
 #include <kiln/device.hpp>
 #include <kiln/status.hpp>
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 
 namespace [[gnu::visibility("default")]] kiln {
 
 // unsupported: host memory or an imported descriptor, for a device without that ability. invalid_argument: usage or
 // size.
 Status check_buffer(const DeviceInfo& info, const BufferDesc& desc);
-// `pass` is the index of the pass, for the message. invalid_argument: names the axis that is too large or empty. A
-// caller that accepts empty grids does not call this for them.
+// `pass` is the index of the pass, for the message. invalid_argument: names the axis that is too large or empty, or
+// what is wrong with an indirect grid. unsupported: the device takes none. A caller that accepts empty grids does not
+// call this for them.
 Status check_grid(const DeviceInfo& info, std::size_t pass, const PassLaunch& launch);
+// The counts that the pass read with PassLaunch::indirect. invalid_argument: one is above `most`, DeviceInfo::max_grid.
+Status check_counts(std::size_t pass, const std::array<std::uint32_t, 3>& counts,
+                    const std::array<std::uint32_t, 3>& most);
 
 }  // namespace kiln

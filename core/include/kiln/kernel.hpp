@@ -128,7 +128,8 @@ bool is_define_text(std::string_view text) noexcept;  // one line that does not 
 // Type of a user kernel's binding. buffer: device memory. value: an argument by value (OpenCL C). local: local memory
 // of each workgroup, a pointer argument (OpenCL C). image, sampler: a GLSL image, sampler or texture, found by name.
 // sampler_state: the filter and wrap of a sampler that is declared apart from its textures (Vulkan), found by name.
-enum class BindingKind : std::uint8_t { invalid = 0, buffer, value, local, image, sampler, sampler_state };
+// grid: not for the program: three uint32 in device memory that are the grid when the kernel begins.
+enum class BindingKind : std::uint8_t { invalid = 0, buffer, value, local, image, sampler, sampler_state, grid };
 
 // Texel formats of images, as GLSL's layout qualifiers name them. declared: the one in the program's text, or the
 // natural one for the tensor.
@@ -211,6 +212,7 @@ struct UserKernelSpec {
     ImageFormat format = ImageFormat::declared;
     TextureFilter filter = TextureFilter::automatic;
     TextureWrap wrap = TextureWrap::clamp;
+    std::uint64_t first = 0;  // grid: element of the tensor that is x; y and z follow
     bool operator==(const Binding&) const = default;
   };
   // A GLSL uniform outside a block, or a member of a uniform block ("Params.scale"). The tensor of uniforms has its
@@ -235,7 +237,7 @@ struct UserKernelSpec {
   std::vector<Define> constants;
   std::vector<Binding> bindings;
   std::vector<Uniform> uniforms;
-  std::array<std::uint32_t, 3> grid{1, 1, 1};       // workgroups
+  std::array<std::uint32_t, 3> grid{1, 1, 1};       // workgroups, without a binding of kind grid
   std::array<std::uint32_t, 3> workgroup{0, 0, 0};  // lanes; zeros: declared in the text
   std::vector<Parameter> parameters;
   // If not empty, defines `grid`: integers, constants and parameters, + - * / % and parentheses.
@@ -318,10 +320,18 @@ struct Binding {
   std::uint32_t index = 0;  // into the plan's tensors, scratch, prepared or constants
 };
 
+// A grid that the device reads from a buffer when the pass begins: three uint32. A count of 0 runs nothing.
+struct IndirectGrid {
+  std::uint32_t binding = 0;  // index into the pass's bindings
+  std::uint64_t offset = 0;   // bytes; a multiple of 4
+  bool operator==(const IndirectGrid&) const = default;
+};
+
 struct Pass {
   KernelSource source;
   std::vector<Binding> bindings;               // as many as source.bindings
   std::array<std::uint32_t, 3> grid{1, 1, 1};  // workgroups; a launch parameter, not part of the program
+  std::optional<IndirectGrid> indirect{};      // instead of `grid`
 };
 
 struct ScratchDecl {  // exists for one job; initially undefined

@@ -81,6 +81,7 @@ Result<std::uint64_t> CpuDevice::submit(const Dispatch& dispatch) noexcept try {
   for (const PassLaunch& pass : dispatch.passes) {
     if (pass.program == nullptr) return invalid_argument("dispatch: a pass has no program");
     if (pass.grid == PassLaunch::nothing) continue;
+    if (pass.indirect) return unsupported("dispatch: a pass reads its grid from a buffer, a library call has none");
     if (Status status = library_program(*pass.program).check(pass.bindings); !status.ok()) return status;
   }
   const OmpAlone alone;

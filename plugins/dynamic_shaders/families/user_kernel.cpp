@@ -222,6 +222,10 @@ Status check_text(const UserKernelSpec& spec) {
 }
 
 Status check_grid(const UserKernelSpec& spec, const DeviceInfo& device) {
+  const bool read = std::ranges::count(spec.bindings, BindingKind::grid, &UserKernelSpec::Binding::kind) != 0;
+  if (read && !device.indirect_grids) {
+    return unsupported("its grid is read from a tensor, and device " + device.id + " takes numbers only");
+  }
   for (std::size_t axis = 0; axis < 3; ++axis) {
     if (spec.grid[axis] <= device.max_grid[axis]) continue;
     return unsupported("grid[" + std::to_string(axis) + "] = " + std::to_string(spec.grid[axis]) + ", device " +
@@ -280,6 +284,10 @@ Result<KernelPlan> user_kernel(const UserKernelSpec& kernel, std::string_view va
   for (const UserKernelSpec::Binding& binding : spec.bindings) {
     if (!has_tensor(binding.kind)) continue;
     const bool texels = binding.kind == BindingKind::image || binding.kind == BindingKind::sampler;
+    if (binding.kind == BindingKind::grid) {
+      pass.indirect =
+          IndirectGrid{static_cast<std::uint32_t>(pass.bindings.size()), binding.first * sizeof(std::uint32_t)};
+    }
     pass.source.views.push_back(texels ? View::pixels : View::storage);
     bind(binding.access);
   }

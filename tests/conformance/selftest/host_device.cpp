@@ -126,6 +126,7 @@ Result<std::uint64_t> HostDevice::submit(const Dispatch& dispatch) noexcept {
   const std::lock_guard lock(mutex_);
   Status status;
   for (const PassLaunch& launch : dispatch.passes) {
+    if (launch.indirect) return unsupported("device host: a pass reads its grid from a buffer");
     if (status.ok() && launch.grid != PassLaunch::nothing) status = run(launch, fault_);
   }
   finished_[++last_] = status;

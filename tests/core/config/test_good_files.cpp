@@ -109,6 +109,39 @@ TEST_CASE("config: every form of a binding", "[config]") {
   CHECK(bindings[4].local_bytes == 256);
 }
 
+TEST_CASE("config: a grid from a tensor is the last of a kernel job's bindings", "[config]") {
+  const ConfigReading reading = read_text(R"([[job]]
+name = "counted"
+op = "kernel"
+source = "k.comp"
+grid = { input = "counts.npy", first = 3 }
+images = { shown = { output = "out.png", size = [4, 4], format = "rgba8" } }
+bindings = [ { inout = "y.npy" } ]
+
+[[job]]
+name = "inline"
+op = "kernel"
+source = "k.comp"
+bindings = [ { inout = "y.npy" } ]
+grid = { values = [4, 1, 1] }
+)");
+  REQUIRE(reading.problems.empty());
+  const auto& bindings = reading.config.jobs.at(0).bindings;
+  REQUIRE(bindings.size() == 3);
+  CHECK(bindings[0].label == "bindings[0]");
+  const KernelBindingConfig& grid = bindings[1].kind == BindingKind::grid ? bindings[1] : bindings[2];
+  CHECK(grid.kind == BindingKind::grid);
+  CHECK(grid.access == Access::read);
+  CHECK(grid.input == "counts.npy");
+  CHECK(grid.first == 3);
+  CHECK(grid.dtype == DType::u32);
+  const auto& values = reading.config.jobs.at(1).bindings;
+  REQUIRE(values.size() == 2);
+  CHECK(values[1].kind == BindingKind::grid);
+  CHECK(values[1].integers == std::vector<std::int64_t>{4, 1, 1});
+  CHECK(values[1].first == 0);
+}
+
 TEST_CASE("config: images, samplers, blocks and inline values of a kernel job", "[config]") {
   const ConfigReading reading = read_text(R"([[job]]
 name = "textures"

@@ -179,7 +179,7 @@ TEST_CASE("hostile values: random kernels of a user", "[contract]") {
     for (std::uint64_t i = random() % 4; i > 0; --i) {
       kernel.bindings.push_back({static_cast<Access>(random() % 5),
                                  random() % 3 == 0 ? random() : random() % 65,
-                                 static_cast<BindingKind>(random() % 6),
+                                 static_cast<BindingKind>(random() % 8),
                                  static_cast<DType>(random() % 9),
                                  {static_cast<std::int64_t>(random()), 2},
                                  word(),

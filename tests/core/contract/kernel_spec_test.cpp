@@ -7,6 +7,7 @@
 #include <vector>
 
 using namespace kiln;
+using Catch::Contains;
 
 namespace {
 
@@ -156,6 +157,38 @@ TEST_CASE("spec: tensors stand in the order of requests, with role and size", "[
         std::vector<TensorDecl>{{"binding 0", TensorRole::input, 64}, {"binding 1", TensorRole::inout, 128}});
   CHECK(bytes_moved(gemm) == 60 + 80 + 16 + 48);
   CHECK(bytes_moved(kernel()) == 64 + 2 * 128);  // inout is read and written
+}
+
+TEST_CASE("spec: a grid is read from one input of three uint32 that no program sees", "[contract]") {
+  UserKernelSpec spec = kernel();
+  spec.dialect = Dialect::glsl;
+  spec.bindings = {{Access::read_write, 64}};
+  UserKernelSpec::Binding grid{Access::read, 16, BindingKind::grid, DType::u32};
+  grid.first = 1;
+  spec.bindings.push_back(grid);
+  REQUIRE(validate(spec).text() == "ok");
+  CHECK(tensors_of(spec).size() == 2);
+  const auto refused = [&spec](auto change) {
+    UserKernelSpec changed = spec;
+    change(changed.bindings[1]);
+    return validate(changed).text();
+  };
+  using Grid = UserKernelSpec::Binding;
+  CHECK_THAT(refused([](Grid& g) { g.first = 2; }), Contains("begins at element 2 of 4, expected three"));
+  CHECK_THAT(refused([](Grid& g) { g.first = ~std::uint64_t{0}; }), Contains("of 4, expected three"));
+  CHECK_THAT(refused([](Grid& g) { g.bytes = 8, g.first = 0; }), Contains("element 0 of 2"));
+  CHECK_THAT(refused([](Grid& g) { g.access = Access::read_write; }), Contains("is written, expected an input"));
+  CHECK_THAT(refused([](Grid& g) { g.dtype = DType::f32; }), Contains("is float32, expected uint32"));
+  CHECK_THAT(refused([](Grid& g) { g.name = "Counts"; }), Contains("no resource of the program"));
+  CHECK_THAT(refused([](Grid& g) { g.number = 1; }), Contains("no resource of the program"));
+  UserKernelSpec two = spec;
+  two.bindings.push_back(grid);
+  CHECK_THAT(validate(two).text(), Contains("there is another one"));
+  UserKernelSpec numbers = spec, elsewhere = spec;
+  numbers.bindings.pop_back();
+  elsewhere.bindings[1].first = 0;
+  CHECK(canonical_text(numbers) != canonical_text(spec));
+  CHECK(canonical_text(elsewhere) != canonical_text(spec));
 }
 
 TEST_CASE("spec: canonical text is what the documentation shows", "[contract]") {

@@ -100,9 +100,9 @@ TEST_CASE("program key: of a device its identities alone change the key", "[cont
   const Digest before = key_of(source(), changed, "").digest;
   auto& [id, kind, name, driver, usable, why_not, device_identity, driver_identity, speed_identity, dialects,
          shared_resource, physical_id, serializes, wraps_host_memory, shares_memory, shares_buffers, runs_chains,
-         max_grid, max_workgroup, max_workgroup_lanes, max_bindings, max_buffer_bytes, max_texel_bindings,
-         max_image_bindings, max_view_texels, max_shared_bytes, simd_lanes, glsl_barrier, roof_gflops, builds_apart,
-         driver_cache] = changed;
+         indirect_grids, max_grid, max_workgroup, max_workgroup_lanes, max_bindings, max_buffer_bytes,
+         max_texel_bindings, max_image_bindings, max_view_texels, max_shared_bytes, simd_lanes, glsl_barrier,
+         roof_gflops, builds_apart, driver_cache] = changed;
   bool in_key = false;
   SECTION("names and kinds") {
     id = "gpu:9", name = "n", driver = "d", why_not = "w", shared_resource = "s", physical_id = "p";
@@ -111,7 +111,8 @@ TEST_CASE("program key: of a device its identities alone change the key", "[cont
   SECTION("facts of speed alone") { speed_identity = {{"compute units", "60"}}; }
   SECTION("abilities and limits") {
     dialects = {Dialect::glsl};
-    serializes = wraps_host_memory = shares_memory = shares_buffers = runs_chains = builds_apart = true;
+    serializes = wraps_host_memory = shares_memory = shares_buffers = runs_chains = indirect_grids = builds_apart =
+        true;
     max_grid = max_workgroup = {7, 7, 7};
     max_workgroup_lanes = max_bindings = max_texel_bindings = max_image_bindings = max_shared_bytes = simd_lanes = 7;
     max_buffer_bytes = max_view_texels = 7;

@@ -176,6 +176,7 @@ Result<std::uint64_t> SimDevice::submit(const Dispatch& dispatch) noexcept {
   for (const PassLaunch& pass : dispatch.passes) {
     if (pass.program == nullptr) return invalid_argument(id + ": a pass has no program");
     if (pass.grid == PassLaunch::nothing) continue;
+    if (pass.indirect) return unsupported(id + ": a pass reads its grid from a buffer");
     const auto& program = static_cast<const SimProgram&>(*pass.program);
     Work::Launch launch{&program, {}};
     double bytes = 0;
