@@ -4,6 +4,7 @@
 #include "contract/resource_checks.hpp"
 
 #include <algorithm>
+#include <map>
 #include <span>
 
 namespace kiln {
@@ -38,10 +39,14 @@ class Matching {
     std::vector<ResourceSource> sources;
     for (const ProgramResource& resource : declared_.resources) {
       auto source = source_of(resource);
-      if (source)
+      if (source) {
         sources.push_back(*source);
-      else
+      } else if (resource.block.empty() || ++wrong_in_[resource.block] <= most_told) {
         problem(source.error().within(described(resource)).message);
+      }
+    }
+    for (const auto& [block, count] : wrong_in_) {
+      if (count > most_told) problem(std::to_string(count - most_told) + " more values of uniform block " + block);
     }
     check_left_over();
     if (!problems_.empty()) return invalid_argument(problems_);
@@ -100,8 +105,9 @@ class Matching {
     const std::string_view table = image ? "images" : "samplers";
     const auto found = texture_named(resource.name, image ? BindingKind::image : BindingKind::sampler);
     if (!found) {
-      return invalid_argument("the job provides nothing for it. Add " + std::string(table) + " = { " +
-                              toml_key(resource.name) + " = { input = … } }");
+      return invalid_argument(
+          "the job provides nothing for it. Add " + std::string(table) + " = { " + toml_key(resource.name) + " = { " +
+          (image && resource.access == Access::write ? "output = …, size = [W, H]" : "input = …") + " } }");
     }
     const UserKernelSpec::Binding& given = kernel_.bindings[*found];
     taken_[*found] = true;
@@ -161,7 +167,8 @@ class Matching {
     const std::optional<std::size_t> at = provider_of(block);
     if (!at) {
       std::string what = "the job provides nothing for it (it provides " + provided() + ")";
-      return invalid_argument(what + ". Add { input = … } with " +
+      const std::string_view form = block.access == Access::write ? "output = …, shape = [N]" : "input = …";
+      return invalid_argument(what + ". Add { " + std::string(form) + " } with " +
                               (block.number ? "binding = " + std::to_string(*block.number) + " or " : "") +
                               "name = \"" + block.name + "\"");
     }
@@ -322,6 +329,7 @@ class Matching {
                 std::string(given_as(given)) + " cannot be written");
       }
     }
+    std::map<std::string, std::size_t> left_over_in;  // values of a block, a struct or an array
     for (std::size_t i = 0; i < kernel_.uniforms.size(); ++i) {
       const std::string& name = kernel_.uniforms[i].name;
       const auto same = [&](const ProgramResource& other) {
@@ -329,8 +337,14 @@ class Matching {
         return other.kind == ResourceKind::uniform && (other.name == name || whole == name);
       };
       if (set_[i] || is_unusable(name) || std::ranges::any_of(declared_.unused, same)) continue;
-      problem(key_of(name) + name + ": the program has no such uniform (it has " +
-              list_of(declared_.resources, ResourceKind::uniform) + ")");
+      const std::string root = name.substr(0, name.find_first_of(".["));
+      const std::size_t count = ++left_over_in[root];
+      if (count > most_told) continue;
+      problem(key_of(name) + name + ": the program has no such uniform" +
+              (count == 1 ? " (it has " + list_of(declared_.resources, ResourceKind::uniform) + ")" : ""));
+    }
+    for (const auto& [root, count] : left_over_in) {
+      if (count > most_told) problem(std::to_string(count - most_told) + " more values of " + root);
     }
   }
 
@@ -350,6 +364,7 @@ class Matching {
     std::string text;
     for (std::size_t i = 0; i < kernel_.bindings.size(); ++i) {
       const UserKernelSpec::Binding& binding = kernel_.bindings[i];
+      if (binding.kind == BindingKind::grid) continue;
       text += text.empty() ? "" : ", ";
       text += binding.name.empty() ? "binding " + std::to_string(binding.number.value_or(static_cast<std::uint32_t>(i)))
                                    : "block " + binding.name;
@@ -357,13 +372,16 @@ class Matching {
     return text.empty() ? "no binding" : text;
   }
 
+  static constexpr std::size_t most_told = 4;  // problems with the values of one block
+
   const ProgramInterface& declared_;
   const UserKernelSpec& kernel_;
   std::vector<std::uint32_t> tensors_;  // of each binding: its place among the launch's bindings
   std::vector<std::uint64_t> offsets_;  // of each uniform's values in the tensor of uniforms
   std::uint32_t uniforms_ = 0;          // that tensor's place among the launch's bindings
   std::string problems_;
-  std::vector<bool> taken_, set_;  // bindings and uniforms that a resource uses
+  std::map<std::string, std::size_t> wrong_in_;  // by block: values that the job does not provide, or not rightly
+  std::vector<bool> taken_, set_;                // bindings and uniforms that a resource uses
 };
 
 }  // namespace

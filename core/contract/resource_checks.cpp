@@ -120,10 +120,13 @@ std::string_view given_as(const UserKernelSpec::Binding& binding) noexcept {
 }
 
 std::string list_of(std::span<const ProgramResource> resources, ResourceKind kind) {
+  constexpr std::size_t most_listed = 8;
   std::string text;
+  std::size_t count = 0;
   for (const ProgramResource& resource : resources) {
-    if (resource.kind == kind) text += (text.empty() ? "" : ", ") + described(resource);
+    if (resource.kind == kind && ++count <= most_listed) text += (text.empty() ? "" : ", ") + described(resource);
   }
+  if (count > most_listed) text += " and " + std::to_string(count - most_listed) + " more";
   return text.empty() ? "none" : text;
 }
 
@@ -159,6 +162,8 @@ Status check_size(const ProgramResource& resource, const UserKernelSpec::Binding
   const std::uint64_t used = resource.element_bytes;
   const std::uint64_t element = kiln::size_of(given.dtype);
   if (used == 0 || used == stride || element == 0) return {};
+  const bool has_bytes = resource.element == ElementType::i8 || resource.element == ElementType::u8;
+  if (given.dtype == DType::u8 && !has_bytes && given.shape.size() == 1) return {};  // the block's bytes as they are
   if (resource.struct_elements && given.shape.size() < 2) return {};
   // Elements with padding: one of the tensor's rows, or of its blocks of rows, must be as long as one of them. A row
   // may also hold several whole structs.

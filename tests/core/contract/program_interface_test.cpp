@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 using namespace kiln;
+using Catch::Contains;
 
 namespace {
 
@@ -276,6 +277,62 @@ TEST_CASE("program interface: advice can be pasted into TOML", "[contract]") {
   check_refused({{uniform("light.pos", "vec3", ElementType::f32, {3}), member, sampler}, {}}, kernel({}),
                 {"Add uniforms = { \"light.pos\" = … }", "Add blocks = { Params = { \"lights[0].power\" = … } }",
                  "Add samplers = { \"material.texels[1]\" = { input = … } }"});
+}
+
+TEST_CASE("program interface: of a large block, missing and mistyped values are told in a few words", "[contract]") {
+  ProgramInterface declared;
+  UserKernelSpec spec = kernel({});
+  ProgramResource table;
+  table.kind = ResourceKind::uniform_block;
+  table.name = "Table";
+  declared.resources.push_back(table);
+  for (int i = 0; i < 1000; ++i) {
+    const std::string member = "data[" + std::to_string(i) + "].a";
+    declared.resources.push_back(uniform("Table." + member, "int", ElementType::i32));
+    declared.resources.back().block = "Table";
+    spec.uniforms.push_back({"Tabel." + member, Type::integer, {}});
+  }
+  const auto sources = provide(declared, spec);
+  REQUIRE_FALSE(sources);
+  const std::string& message = sources.error().message;
+  INFO(message);
+  CHECK(message.size() < 4000);
+  CHECK_THAT(message, Contains("Table.data[3].a: the job provides nothing for it") &&
+                          !Contains("Table.data[4].a: the") && Contains("996 more values of uniform block Table"));
+  CHECK_THAT(message,
+             Contains("Tabel.data[0].a: the program has no such uniform (it has uniform int Table.data[0].a, ") &&
+                 Contains(" and 992 more)") && Contains("996 more values of Tabel"));
+}
+
+TEST_CASE("program interface: bytes fill an array with padding as they are", "[contract]") {
+  ProgramResource block;
+  block.kind = ResourceKind::storage_block;
+  block.name = "P";
+  block.number = 0;
+  block.access = Access::read_write;
+  block.element = ElementType::f32;
+  block.open_ended = true;
+  block.array_stride = 16;
+  block.element_bytes = 12;
+  UserKernelSpec spec = kernel({buffer(Access::read_write, 16)});
+  spec.bindings[0].bytes = 32;
+  spec.bindings[0].dtype = DType::u8;
+  spec.bindings[0].shape = {32};
+  const ProgramInterface declared{{block}, {}};
+  CHECK(provide(declared, spec));
+  spec.bindings[0].bytes = 30;
+  spec.bindings[0].shape = {30};
+  check_refused(declared, spec, {"ends within an element"});
+  spec.bindings[0] = buffer(Access::read_write, 8);
+  spec.bindings[0].dtype = DType::f32;
+  spec.bindings[0].shape = {8};
+  check_refused(declared, spec, {"Pad the last dimension to 4 elements"});
+  block.element = ElementType::u8;  // packed values, not the block's bytes
+  block.array_stride = 4, block.element_bytes = 3;
+  spec.bindings[0] = buffer(Access::read_write, 8);
+  spec.bindings[0].dtype = DType::u8;
+  spec.bindings[0].shape = {32};
+  check_refused({{block}, {}}, spec, {"Pad the last dimension to 4 elements"});
 }
 
 TEST_CASE("program interface: what is given for a resource that cannot be set is not named twice", "[contract]") {
