@@ -109,7 +109,7 @@ std::optional<Status> failure_in(std::span<const KeyField> fields) {
     return std::nullopt;
   }
   for (const StatusCode known : {StatusCode::invalid_argument, StatusCode::unsupported, StatusCode::unavailable,
-                                 StatusCode::not_found, StatusCode::device_lost}) {
+                                 StatusCode::not_found, StatusCode::device_lost, StatusCode::internal}) {
     if (code == static_cast<std::uint64_t>(known)) return Status{known, std::string(fields[1].value)};
   }
   return unavailable(std::string(fields[1].value));
