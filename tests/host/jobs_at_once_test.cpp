@@ -241,9 +241,9 @@ TEST_CASE("--jobs: all of them are verified, told in the order of the file, and 
   for (int i = 0; i < 8; ++i) file += conv_3x3("layer " + std::to_string(i), {8 + i, 40, 32});
   folder.write("layers.toml", file);
   const std::string device = GENERATE("cpu", "opengl:0");
-  const Finished finished =
-      run_kiln({"run", folder / "layers.toml", "--json", "--device", device, "--jobs", "4", "--repeat", "3", "--trace",
-                folder / "trace.json", "--cache-dir", folder / ("cache of " + device)});
+  const Finished finished = run_kiln({"run", folder / "layers.toml", "--json", "--device", device, "--jobs", "4",
+                                      "--repeat", "3", "--set", "executor.timeout=2 min", "--trace",
+                                      folder / "trace.json", "--cache-dir", folder / ("cache of " + device)});
   INFO(device << "\n" << finished.err << finished.out);
   REQUIRE(finished.status == 0);
   const auto json = finished.json();
