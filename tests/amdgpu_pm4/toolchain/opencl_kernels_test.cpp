@@ -197,6 +197,23 @@ TEST_CASE("kernels: a product and its sum round once within an expression, twice
   CHECK_FALSE(same("float p = x[i] * x[i + 1]; y[i] = p + y[i];", "y[i] = fma(x[i], x[i + 1], y[i]);"));
 }
 
+TEST_CASE("kernels: the text is told that it is OpenCL C 2.0, without images") {
+  const auto clang = clang_of_this_machine();
+  if (clang == nullptr) return;
+  const auto compiled = compile_kernel(*clang,
+                                       opencl("#if __OPENCL_VERSION__ != 200 || __OPENCL_C_VERSION__ != 200\n"
+                                              "#error another version\n"
+                                              "#endif\n"
+                                              "#ifdef __IMAGE_SUPPORT__\n"
+                                              "#error images\n"
+                                              "#endif\n"
+                                              "__kernel void k(__global int* y) { y[0] = 1; }\n",
+                                              "k"),
+                                       "k.cl", Target::gfx1100, soon());
+  INFO((compiled ? std::string() : compiled.error().text()));
+  CHECK(compiled.has_value());
+}
+
 TEST_CASE("kernels: what is not offered is refused by its name, at its place") {
   const auto clang = clang_of_this_machine();
   if (clang == nullptr) return;
