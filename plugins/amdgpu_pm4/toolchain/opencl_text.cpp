@@ -109,9 +109,6 @@ namespace {
 
 bool is_word(char c) noexcept { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// In code_of(), in place of a directive.
-constexpr char of_directive = '\f';
-
 bool is_space(char c) noexcept { return std::isspace(static_cast<unsigned char>(c)) != 0; }
 
 // Behind the comment or literal that begins there; `at` if none does.
@@ -135,12 +132,12 @@ std::size_t end_of_directive(std::string_view text, std::size_t at) {
   return at;
 }
 
-// The text with blanks in place of comments, literals and directives: what is left is code, at its place.
-std::string code_of(std::string_view text) {
+// Blanks in place of comments and literals, and of directives that are not to be kept.
+std::string blanked(std::string_view text, bool keep_directives) {
   std::string code(text);
   bool first_of_line = true;
   for (std::size_t at = 0; at < text.size();) {
-    const bool is_directive = text[at] == '#' && first_of_line;
+    const bool is_directive = text[at] == '#' && first_of_line && !keep_directives;
     const std::size_t end = is_directive ? end_of_directive(text, at) : end_of_blank(text, at);
     if (end == at) {
       first_of_line = text[at] == '\n' || (first_of_line && is_space(text[at]));
@@ -153,6 +150,14 @@ std::string code_of(std::string_view text) {
   }
   return code;
 }
+
+}  // namespace
+
+std::string code_of(std::string_view text) { return blanked(text, false); }
+
+std::string code_and_directives_of(std::string_view text) { return blanked(text, true); }
+
+namespace {
 
 std::set<std::string_view> words_of(std::string_view text) {
   std::set<std::string_view> words;

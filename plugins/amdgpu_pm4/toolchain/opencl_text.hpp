@@ -50,6 +50,14 @@ struct OpenClText {
 // invalid_argument: an entry that is no identifier, a constant whose name is none or whose text is not one line.
 Result<OpenClText> assemble(const KernelSource& source, std::string_view name);
 
+// In code_of(), in place of a directive.
+inline constexpr char of_directive = '\f';
+
+// The text with blanks in place of comments, literals and directives: what is left is code, at its place.
+std::string code_of(std::string_view text);
+// The same with the directives, of which comments and literals are blanks too.
+std::string code_and_directives_of(std::string_view text);
+
 // The text without the functions, kernels among them, that `entry` cannot reach. Of these only line ends and directives
 // of the preprocessor are left, so that messages keep their lines. nullopt: the text has no such function, does not
 // define `entry`, or its braces are not in pairs.

@@ -2,6 +2,8 @@
 
 #include "amdgpu_pm4/toolchain/opencl_text.hpp"
 
+#include <algorithm>
+#include <functional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -277,36 +279,68 @@ void for_each_identifier(std::string_view text, Visit visit) {
 bool is_blank(std::string_view text) { return text.find_first_not_of(blanks) == text.npos; }
 
 // Whether the identifier names a function that is called: "(" follows it, and no type stands before it, as it does in a
-// declaration. In a #define's text any identifier may.
+// declaration. In a #define's text any identifier may, but a parameter.
 class CallFinder {
  public:
-  explicit CallFinder(std::string_view text) : text_(text) {}
+  // text: of code_and_directives_of(); code: of code_of().
+  CallFinder(std::string_view text, std::string_view code) : text_(text), code_(code) {}
 
+  // In the order in which the identifiers stand in the text.
   bool is_call(std::string_view name) {
     const auto at = static_cast<std::size_t>(name.data() - text_.data());
-    const std::size_t behind = text_.find_first_not_of(blanks, at + name.size());
-    const bool opens = behind != text_.npos && text_[behind] == '(';
+    if (code_[at] == of_directive) return may_be_called_by_macro(name, at);
     const bool declared = !previous_.empty() && previous_ != "return" && previous_ != "else" && previous_ != "do" &&
-                          previous_ != "case" && is_blank(text_.substr(previous_end_, at - previous_end_));
-    const bool macro_name = previous_ == "define" && declared;
-    const bool in_macro = !macro_name && within_define(at);
+                          previous_ != "case" && is_blank(code_.substr(previous_end_, at - previous_end_));
     previous_ = name;
     previous_end_ = at + name.size();
-    return in_macro || (opens && !declared);
+    return !declared && opens(at, previous_end_);
   }
 
  private:
-  bool within_define(std::size_t at) {
-    for (std::size_t next; (next = text_.find('\n', line_)) < at;) line_ = next + 1;
-    const std::size_t sign = text_.find_first_not_of(" \t", line_);
-    if (sign >= at || text_[sign] != '#') return false;
-    const std::size_t word = text_.find_first_not_of(" \t", sign + 1);
-    return word < at && text_.substr(word).starts_with("define");
+  // Whether "(" follows, or stands around: "(sin)(x)".
+  bool opens(std::size_t at, std::size_t behind) const {
+    const std::size_t next = code_.find_first_not_of(blanks, behind);
+    if (next == code_.npos || code_[next] != ')') return next != code_.npos && code_[next] == '(';
+    const std::size_t before = at == 0 ? code_.npos : code_.find_last_not_of(blanks, at - 1);
+    const std::size_t beyond = code_.find_first_not_of(blanks, next + 1);
+    return before != code_.npos && code_[before] == '(' && beyond != code_.npos && code_[beyond] == '(';
   }
 
-  const std::string_view text_;
+  bool may_be_called_by_macro(std::string_view name, std::size_t at) {
+    if (begins_directive(at)) {
+      is_define_ = name == "define";
+      macro_end_ = 0;
+      return false;
+    }
+    if (!is_define_) return false;
+    const std::size_t behind = at + name.size();
+    if (macro_end_ == 0) {  // the macro's own name
+      macro_end_ = behind;
+      if (behind < text_.size() && text_[behind] == '(') macro_end_ = std::min(text_.find(')', behind), text_.size());
+      parameters_.clear();
+      return false;
+    }
+    if (at < macro_end_) parameters_.insert(name);
+    return at >= macro_end_ && !parameters_.contains(name);
+  }
+
+  // Whether a directive begins between the identifier before and this one. A backslash continues one.
+  bool begins_directive(std::size_t at) {
+    bool begins = false;
+    for (; scanned_ <= at; ++scanned_) {
+      if (code_[scanned_] != of_directive || (scanned_ != 0 && code_[scanned_ - 1] == of_directive)) continue;
+      const bool continued = scanned_ >= 2 && text_[scanned_ - 1] == '\n' && code_[scanned_ - 2] == of_directive &&
+                             text_[scanned_ - 2] == '\\';
+      begins = begins || !continued;
+    }
+    return begins;
+  }
+
+  const std::string_view text_, code_;
   std::string_view previous_;
-  std::size_t previous_end_ = 0, line_ = 0;
+  std::size_t previous_end_ = 0, scanned_ = 0, macro_end_ = 0;
+  bool is_define_ = false;
+  std::set<std::string_view> parameters_;  // of the macro whose text this is
 };
 
 void add(std::string_view part, std::set<std::string_view>& names) {
@@ -332,12 +366,46 @@ void add_parts(std::string_view identifier, std::set<std::string_view>& names) {
 
 bool pastes_identifiers(std::string_view text) { return text.find("##") != std::string_view::npos; }
 
-const std::set<std::string_view>& prelude_names() {
-  static const std::set<std::string_view> names = [] {
-    std::set<std::string_view> all = {"if",     "for",     "while",  "switch",        "return",
-                                      "sizeof", "defined", "define", "__attribute__", "reqd_work_group_size",
-                                      "kernel", "__kernel"};
-    for_each_identifier(prelude(), [&all](std::string_view name) { all.insert(name); });
+// Words of its conditions and comments are left out: many are names of functions.
+std::string prelude_code() {
+  std::string code = code_and_directives_of(prelude());
+  for (std::size_t at = 0; (at = code.find("\n#if", at)) != code.npos;) {
+    const std::size_t end = std::min(code.find('\n', at + 1), code.size());
+    code.erase(at, end - at);
+  }
+  return code;
+}
+
+const std::set<std::string, std::less<>>& prelude_names() {
+  static const std::set<std::string, std::less<>> names = [] {
+    std::set<std::string, std::less<>> all = {"if",
+                                              "for",
+                                              "while",
+                                              "switch",
+                                              "return",
+                                              "else",
+                                              "do",
+                                              "case",
+                                              "sizeof",
+                                              "defined",
+                                              "define",
+                                              "kernel",
+                                              "__kernel",
+                                              "__attribute__",
+                                              "reqd_work_group_size",
+                                              "work_group_size_hint",
+                                              "vec_type_hint",
+                                              "aligned"};
+    const std::string code = prelude_code();
+    for_each_identifier(code, [&all](std::string_view name) { all.emplace(name); });
+    for (const char* const operation : {"add", "min", "max"}) {
+      for (const char* const kind : {"reduce_", "scan_inclusive_", "scan_exclusive_"}) {
+        all.insert("sub_group_" + std::string(kind) + operation);
+      }
+    }
+    for (const char* const operation : {"sub", "min", "max", "and", "or", "xor"}) {
+      all.insert("atomic_" + std::string(operation));
+    }
     all.erase("tgamma");  // made of a function of the library
     return all;
   }();
@@ -392,8 +460,9 @@ std::string corrections_for(std::string_view text) {
 bool calls_library(std::string_view text) {
   if (pastes_identifiers(text)) return true;
   bool calls = false;
-  CallFinder finder(text);
-  for_each_identifier(text, [&](std::string_view name) {
+  const std::string code = code_of(text), with_directives = code_and_directives_of(text);
+  CallFinder finder(with_directives, code);
+  for_each_identifier(with_directives, [&](std::string_view name) {
     const bool called = finder.is_call(name);
     calls = calls || (called && !prelude_names().contains(name));
   });

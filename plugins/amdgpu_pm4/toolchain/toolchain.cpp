@@ -50,9 +50,18 @@ std::vector<std::string> Toolchain::arguments_for(const OpenClText& text, Target
 
 Result<Compiled> compile_text(Toolchain& toolchain, const OpenClText& text, Target target, Deadline deadline) noexcept {
   auto compiled = toolchain.compile(text, target, deadline);
-  if (compiled || !text.calls_library || toolchain.library().present()) return compiled;
+  if (compiled) return compiled;
   Status status = compiled.error();
-  if (status.code == StatusCode::invalid_argument) {
+  const bool undeclared =
+      status.code == StatusCode::invalid_argument && status.message.find("undeclared identifier") != std::string::npos;
+  if (toolchain.library().present()) {
+    if (!undeclared || text.calls_library) return compiled;
+    // Perhaps a call that calls_library() did not see.
+    OpenClText calling = text;
+    calling.calls_library = true;
+    return toolchain.compile(calling, target, deadline);
+  }
+  if (undeclared) {
     status.message += "OpenCL C's function library is missing (" + toolchain.library().why_not +
                       "): functions of it are undeclared. Install Debian's rocm-device-libs, or set "
                       "[plugin.amdgpu_pm4] device_library";

@@ -72,7 +72,8 @@ class Toolchain {
   const DeviceLibrary library_;
 };
 
-// Compiles, and says where a library that is missing may be the reason of an error.
+// Compiles; again with the library where something is undeclared without it. Says where a library that is missing may
+// be the reason of an error.
 Result<Compiled> compile_text(Toolchain& toolchain, const OpenClText& text, Target target, Deadline deadline) noexcept;
 
 // One line for a program's key.

@@ -294,6 +294,11 @@ TEST_CASE("kernels: the library is linked where it is called, and its absence is
   CHECK(assemble(calling, "k.cl")->calls_library);
   CHECK(assemble(opencl("#define POWER pow\n"), "k.cl")->calls_library);
   CHECK(assemble(opencl("int a = tgamma(1);\n"), "k.cl")->calls_library);
+  // What is not seen to be a call is linked all the same, for it is undeclared without.
+  const KernelSource hidden =
+      opencl("#define TYPE\n__kernel void kiln_kernel(__global float* y) { TYPE sin(y[0]); y[0] = TYPE sin(y[1]); }");
+  CHECK_FALSE(assemble(hidden, "k.cl")->calls_library);
+  CHECK(compile_kernel(*clang, hidden, "k.cl", Target::gfx1100, soon()).has_value());
   ToolchainSettings settings;
   settings.place = CompilerPlace::child;
   settings.library = "/nowhere/at/all";
@@ -303,6 +308,8 @@ TEST_CASE("kernels: the library is linked where it is called, and its absence is
   CHECK_THAT(compile_kernel(**without, calling, "k.cl", Target::gfx1100, soon()).error().text(),
              Contains("k.cl:1:") && Contains("'pow'") && Contains("/nowhere/at/all") && Contains("rocm-device-libs"));
   CHECK(compile_kernel(**without, opencl(shared_gemm), "k.cl", Target::gfx1100, soon()).has_value());
+  CHECK_THAT(compile_kernel(**without, hidden, "k.cl", Target::gfx1100, soon()).error().text(),
+             Contains("'sin'") && Contains("rocm-device-libs"));
   const DeviceLibrary library = find_device_library("auto", nullptr);
   CHECK(find_device_library(library.folder.string(), nullptr).identity == library.identity);
 }

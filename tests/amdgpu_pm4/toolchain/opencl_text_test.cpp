@@ -60,6 +60,31 @@ TEST_CASE("text: only what the text may use is asked for") {
   CHECK(uses_of("#define F(T) convert_##T") == "#define KILN_USES(name) 1\n");
 }
 
+TEST_CASE("text: a call of the library is seen whatever stands around it") {
+  for (const char* const name :
+       {"sin",    "step",   "all",      "any",          "sign",           "length", "dot",
+        "mix",    "select", "tgamma",   "convert_half", "convert_float4", "isnan",  "popcount",
+        "rotate", "vload4", "prefetch", "shuffle",      "fract",          "hypot",  "smoothstep"}) {
+    INFO(name);
+    CHECK(calls_library("y[0] = " + std::string(name) + "(y[1]);"));
+  }
+  for (const char* const text :
+       {"/* the root */ sin(x);", "// the next is a\nsin(x);", "#pragma unroll\nsin(x);", "return sin(x);",
+        "else sin(x);", "y = (sin)(x);", "y = ( sin ) (x);", "#define S sin\n", "#define S(x) (x + \\\n sin(x))\n",
+        "# define S(a) sin (a)", "\"text\" sin(x);", "#endif\nsin(x);", "#define A(b) b\n#define C sin\n"}) {
+    INFO(text);
+    CHECK(calls_library(text));
+  }
+  for (const char* const text :
+       {"float sin(float x);", "y = fma(a, b, c);", "// sin(x)\n", "/* sin(x) */", "\"sin(x)\"", "if (a) while (b) {}",
+        "y = (float)(x);", "#define SQUARE(v) ((v) * (v))  // of sin(x)\n", "#define WIDE \\\n 14\n",
+        "#if defined(sin)\n", "#define VALUE 14  // elements\n", "#pragma unroll\nfor (;;) {}",
+        "__attribute__((aligned(16)))", "atomic_min(p, sub_group_reduce_max(x));", "y = (x);", "sin(", "("}) {
+    INFO(text);
+    CHECK(calls_library(text) == (std::string_view(text) == "sin("));
+  }
+}
+
 TEST_CASE("text: of functions that the entry does not reach, lines and directives are left") {
   const auto reachable = [](const std::string& text) { return only_reachable(text, "k").value_or("nothing"); };
   CHECK(reachable("int f() { return 1; }\nint g() { return 2; }\nvoid k() { f(); }\n") ==
