@@ -40,6 +40,10 @@ std::string relocation_name(std::uint32_t type) {
 
 namespace {
 
+Status no_definition(const ElfSymbol& symbol) {
+  return unsupported("function or variable '" + std::string(symbol.name) + "' has no definition in the text");
+}
+
 class Segments {
  public:
   explicit Segments(const ElfFile& file) : file_(file) {}
@@ -137,8 +141,7 @@ class Segments {
       } else if (relocation.type == relocation_abs64 && relocation.symbol != 0 && relocation.symbol < symbols_.size()) {
         const ElfSymbol& symbol = symbols_[relocation.symbol];
         if (symbol.section == SHN_UNDEF) {
-          return unsupported("symbol '" + std::string(symbol.name) +
-                             "' is not defined: nothing is linked to a code object");
+          return no_definition(symbol);
         }
         target = symbol.value + addend - base_;
       } else {
@@ -290,6 +293,10 @@ class Layout {
     const auto relocations = read_relocations(section);
     if (!relocations) return relocations.error();
     for (const ElfRelocation& relocation : *relocations) {
+      if (relocation_bytes(relocation.type) != 0 && relocation.symbol != 0 && relocation.symbol < symbols_.size() &&
+          symbols_[relocation.symbol].section == SHN_UNDEF) {
+        return no_definition(symbols_[relocation.symbol]);
+      }
       if (Status status = apply(relocation, section.info); !status.ok()) {
         return status.within("section " + in_quotes(section.name));
       }
@@ -311,9 +318,6 @@ class Layout {
                      " of " + std::to_string(symbols_.size()));
     }
     const ElfSymbol& symbol = symbols_[relocation.symbol];
-    if (symbol.section == SHN_UNDEF) {
-      return unsupported("symbol " + in_quotes(symbol.name) + " is not defined: nothing is linked to a code object");
-    }
     const std::optional<std::uint64_t> place = place_of(symbol);
     if (!place) return corrupt("symbol " + in_quotes(symbol.name) + " lies in nothing that is loaded");
     // Modulo 2^64, as addresses are.

@@ -82,7 +82,11 @@ Result<Compiled> compile_kernel(Toolchain& toolchain, const KernelSource& source
   }
   if (!compiled) return compiled.error();
   const auto code = read_code_object(compiled->object);
-  if (!code) return code.error().within("what the compiler wrote for " + std::string(name));
+  if (!code) {
+    // What is not offered is the text's own.
+    const bool offered = code.error().code != StatusCode::unsupported;
+    return code.error().within((offered ? "what the compiler wrote for " : "") + std::string(name));
+  }
   if (code->target != target) {
     return internal_error("the compiler wrote code for " + std::string(to_string(code->target)) + ", asked for " +
                           std::string(to_string(target)));
@@ -99,6 +103,10 @@ std::vector<std::string> clang_arguments(Target target) {
       // nothing is. So "sum += x * w" rounds once on every target and at every level of optimization, and a reference
       // that adds up by fma() in the text's order agrees in every bit. Divisions and roots are rounded correctly too.
       "-ffp-contract=on", "-cl-fp32-correctly-rounded-divide-sqrt",
+      // An "inline" function is defined, too: where it is not inlined, C99 would look for it in another file.
+      "-fgnu89-inline",
+      // Functions are for this text's kernels alone: those that no kernel calls are not compiled.
+      "-mllvm", "-amdgpu-internalize-symbols",
       // Private arrays stay out of local memory: code there reads a dispatch packet, which is not offered.
       "-mllvm", "-disable-promote-alloca-to-lds",
       // Grids are of whole workgroups: nothing is spent on a partial last one.

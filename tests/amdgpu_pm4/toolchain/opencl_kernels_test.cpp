@@ -281,6 +281,40 @@ TEST_CASE("kernels: what other kernels of the file use does not matter") {
   CHECK_THAT(compile(far, "reaches").error().text(), Contains("mine.cl:4:") && Contains("is not offered"));
 }
 
+TEST_CASE("kernels: functions are compiled as far as a kernel calls them, inline or not") {
+  const auto clang = clang_of_this_machine();
+  if (clang == nullptr) return;
+  const std::string body =
+      "(int a, int b) {\n"
+      "  int s = 0;\n"
+      "  for (int i = 0; i < a; i++) for (int j = 0; j < b; j++) s ^= i * j + (s << 1);\n"
+      "  for (int i = 0; i < a; i++) for (int j = 0; j < b; j++) s += i * j ^ (s >> 1);\n"
+      "  return s;\n}\n";
+  const std::string kernels =
+      "kernel void one(global int* y) { y[0] = mix2(y[1], y[2]); }\n"
+      "kernel void two(global int* y) { y[0] = mix2(y[1], y[2]) + mix2(y[3], y[4]); }\n";
+  const auto compile = [&clang](const std::string& text, const std::string& entry) {
+    return compile_kernel(*clang, opencl(text, entry), "k.cl", Target::gfx1100, soon());
+  };
+  // The compiler is told to keep calls as calls, so that the definition is needed.
+  const auto plain = compile("__attribute__((noinline)) int mix2" + body + kernels, "two");
+  const auto is_inline = compile("inline __attribute__((noinline)) int mix2" + body + kernels, "two");
+  INFO((is_inline ? std::string() : is_inline.error().text()));
+  REQUIRE((plain && is_inline));
+  const auto code = read_code_object(plain->object);
+  REQUIRE(code.has_value());
+  CHECK(read_code_object(is_inline->object)->image == code->image);
+  REQUIRE(code->kernels.size() == 2);
+  CHECK(code->kernels[0].name == "one");
+  // What no kernel calls makes nothing larger.
+  const auto more = compile("int unused" + body + "int mix2" + body + kernels, "one");
+  const auto less = compile("int mix2" + body + kernels, "one");
+  REQUIRE((more && less));
+  CHECK(read_code_object(more->object)->image == read_code_object(less->object)->image);
+  CHECK(compile("int add(int a);\nkernel void k(global int* y) { y[0] = add(y[1]); }\n", "k").error().text() ==
+        "unsupported: k.cl: function or variable 'add' has no definition in the text");
+}
+
 TEST_CASE("kernels: the library is linked where it is called, and its absence is named") {
   const auto clang = clang_of_this_machine();
   if (clang == nullptr) return;
