@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <map>
 #include <set>
 #include <string_view>
 #include <vector>
@@ -247,6 +248,112 @@ std::optional<std::string> only_reachable(std::string_view text, std::string_vie
     }
   }
   return reachable;
+}
+
+namespace {
+
+// Whether the word at [at, end) of the code is called: "(" follows it, and neither "." nor "->" nor a type's name, as
+// in a declaration, stands before it.
+bool is_called(std::string_view code, std::size_t at, std::size_t end) {
+  while (end < code.size() && is_space(code[end])) ++end;
+  if (end == code.size() || code[end] != '(') return false;
+  while (at != 0 && is_space(code[at - 1])) --at;
+  if (at == 0) return true;
+  if (code[at - 1] == '.' || (code[at - 1] == '>' && at >= 2 && code[at - 2] == '-')) return false;
+  std::size_t first = at;
+  while (first != 0 && is_word(code[first - 1])) --first;
+  const std::string_view before = code.substr(first, at - first);
+  return before.empty() || before == "return" || before == "else" || before == "do" || before == "case";
+}
+
+std::set<std::string_view> calls_of(std::string_view body) {
+  std::set<std::string_view> calls;
+  for (std::size_t at = 0; at < body.size(); ++at) {
+    const std::size_t from = at;
+    while (at < body.size() && is_word(body[at])) ++at;
+    if (at != from && is_called(body, from, at)) calls.insert(body.substr(from, at - from));
+  }
+  return calls;
+}
+
+// The directives' first words, with what follows on their lines: "define", "fib(n) 1".
+std::vector<std::pair<std::string_view, std::string_view>> directives_of(std::string_view text, std::string_view code) {
+  constexpr std::string_view blanks = " \t";
+  std::vector<std::pair<std::string_view, std::string_view>> directives;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (code[at] != of_directive || text[at] != '#') continue;
+    std::size_t first = std::min(text.find_first_not_of(blanks, at + 1), text.size()), end = first;
+    while (end < text.size() && is_word(text[end])) ++end;
+    const std::size_t rest = std::min(text.find_first_not_of(blanks, end), text.size());
+    at = std::min(text.find('\n', end), text.size());
+    directives.emplace_back(text.substr(first, end - first), text.substr(rest, std::max(at, rest) - rest));
+  }
+  return directives;
+}
+
+std::string_view first_word(std::string_view text) {
+  return text.substr(0, static_cast<std::size_t>(std::ranges::find_if_not(text, is_word) - text.begin()));
+}
+
+// The names among `reached` whose calls are known from the text alone, with those calls. Everything that the functions
+// of `entry` reach becomes `reached`.
+std::map<std::string_view, std::set<std::string_view>> judged_calls(std::string_view text, std::string_view code,
+                                                                    std::string_view entry,
+                                                                    const std::vector<Function>& functions,
+                                                                    const std::vector<Define>& constants) {
+  std::map<std::string_view, std::set<std::string_view>> calls;
+  std::set<std::string_view> unjudged;
+  for (const Define& define : constants) unjudged.insert(define.name);
+  for (const auto& [word, rest] : directives_of(text, code)) {
+    if (word == "define") unjudged.insert(first_word(rest));
+  }
+  for (const Function& function : functions) {
+    const std::size_t body = code.find('{', function.begin);
+    const std::string_view declaration = code.substr(function.begin, body - function.begin);
+    const auto inside = directives_of(text.substr(body, function.end - body), code.substr(body, function.end - body));
+    const bool has_conditions =
+        std::ranges::any_of(inside, [](const auto& each) { return each.first.starts_with("if"); });
+    if (calls.contains(function.name) || has_conditions || declaration.find("overloadable") != declaration.npos) {
+      unjudged.insert(function.name);
+    }
+    calls[function.name].merge(calls_of(code.substr(body, function.end - body)));
+  }
+  std::set<std::string_view> reached{entry};
+  for (std::vector<std::string_view> next{entry}; !next.empty();) {
+    const std::string_view name = next.back();
+    next.pop_back();
+    const auto at = calls.find(name);
+    if (at == calls.end()) continue;
+    for (const std::string_view called : at->second) {
+      if (reached.insert(called).second) next.push_back(called);
+    }
+  }
+  std::erase_if(calls,
+                [&](const auto& each) { return !reached.contains(each.first) || unjudged.contains(each.first); });
+  return calls;
+}
+
+}  // namespace
+
+std::vector<std::string> call_cycle(std::string_view text, std::string_view entry,
+                                    const std::vector<Define>& constants) {
+  const std::string code = code_of(text);
+  const auto functions = functions_of(code);
+  if (!functions) return {};
+  auto calls = judged_calls(text, code, entry, *functions, constants);
+  // What calls none of the others is in no circle; where nothing more can be taken away, each leads on to another.
+  const auto leads_on = [&calls](const auto& each) {
+    return std::ranges::find_if(each.second, [&calls](std::string_view name) { return calls.contains(name); });
+  };
+  while (std::erase_if(calls, [&](const auto& each) { return leads_on(each) == each.second.end(); }) != 0) {
+  }
+  std::vector<std::string> way;
+  if (calls.empty()) return way;
+  for (auto at = calls.begin();; at = calls.find(*leads_on(*at))) {
+    const auto again = std::ranges::find(way, at->first);
+    if (again != way.end()) return {again, way.end()};
+    way.emplace_back(at->first);
+  }
 }
 
 namespace {

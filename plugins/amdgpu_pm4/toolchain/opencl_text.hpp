@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <kiln/kernel.hpp>
 #include <kiln/program_interface.hpp>
@@ -62,6 +63,12 @@ std::string code_and_directives_of(std::string_view text);
 // of the preprocessor are left, so that messages keep their lines. nullopt: the text has no such function, does not
 // define `entry`, or its braces are not in pairs.
 std::optional<std::string> only_reachable(std::string_view text, std::string_view entry);
+
+// Functions that call each other in a circle and that `entry` reaches, in the order of the calls; empty: none is seen.
+// Not judged are functions whose name the text or `constants` give to another function or to a macro, and those with
+// conditions of the preprocessor in them.
+std::vector<std::string> call_cycle(std::string_view text, std::string_view entry,
+                                    const std::vector<Define>& constants = {});
 
 // What a pointer argument of an OpenCL C kernel points to.
 //

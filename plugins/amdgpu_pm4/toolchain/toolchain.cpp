@@ -24,6 +24,23 @@ Status check_entry(const CodeObject& code, const std::string& entry) {
   return invalid_argument("entry '" + entry + "' is no kernel of the text, which has: " + there);
 }
 
+// "function 'even' calls 'odd', which calls 'even'"
+std::string in_words(const std::vector<std::string>& cycle) {
+  std::string text = "function '" + cycle[0] + "' calls ";
+  if (cycle.size() == 1) return text + "itself";
+  for (std::size_t i = 1; i < cycle.size(); ++i) text += "'" + cycle[i] + "', which calls ";
+  return text + "'" + cycle[0] + "'";
+}
+
+// Neither LLVM nor the device knows how deep a recursion goes, so its stack would run over.
+Status check_calls(const CodeObject& code, const KernelSource& source, std::string_view name) {
+  const std::string& entry = find_kernel(code, source.entry) != nullptr ? source.entry : code.kernels.at(0).name;
+  const std::vector<std::string> cycle = call_cycle(source.text, entry, source.constants);
+  if (cycle.empty()) return {};
+  return invalid_argument((source.files.empty() ? std::string(name) : source.files[0]) + ": " + in_words(cycle) +
+                          "; OpenCL C has no recursion");
+}
+
 Result<Compiled> compile_all(Toolchain& toolchain, const KernelSource& source, std::string_view name, Target target,
                              Deadline deadline) {
   const auto text = assemble(source, name);
@@ -92,6 +109,7 @@ Result<Compiled> compile_kernel(Toolchain& toolchain, const KernelSource& source
                           std::string(to_string(target)));
   }
   if (Status status = check_entry(*code, source.entry); !status.ok()) return status;
+  if (Status status = check_calls(*code, source, name); !status.ok()) return status;
   return compiled;
 }
 

@@ -80,7 +80,8 @@ Result<Compiled> compile_text(Toolchain& toolchain, const OpenClText& text, Targ
 std::string identity_of(const Toolchain& toolchain);
 
 // Assembles, compiles, and reads what came out. `name` stands in the compiler's messages. invalid_argument also where
-// the object has no kernel source.entry ("main" means the only one there is), naming those it has.
+// the object has no kernel source.entry ("main" means the only one there is), naming those it has, and where functions
+// call themselves.
 Result<Compiled> compile_kernel(Toolchain& toolchain, const KernelSource& source, std::string_view name, Target target,
                                 Deadline deadline) noexcept;
 

@@ -315,6 +315,27 @@ TEST_CASE("kernels: functions are compiled as far as a kernel calls them, inline
         "unsupported: k.cl: function or variable 'add' has no definition in the text");
 }
 
+TEST_CASE("kernels: recursion is refused") {
+  const auto clang = clang_of_this_machine();
+  if (clang == nullptr) return;
+  const std::string text =
+      "int odd(int n);\n"
+      "int even(int n) { return n == 0 ? 1 : odd(n - 1); }\n"
+      "int odd(int n) { return n == 0 ? 0 : even(n - 1); }\n"
+      "int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }\n"
+      "kernel void a(global int* y) { y[0] = fib(y[1]); }\n"
+      "kernel void b(global int* y) { y[0] = odd(y[1]); }\n"
+      "kernel void c(global int* y) { y[0] = y[1]; }\n";
+  const auto refusal = [&](const std::string& entry) {
+    const auto compiled = compile_kernel(*clang, opencl(text, entry), "t.cl", Target::gfx1100, soon());
+    return compiled ? "none" : compiled.error().text();
+  };
+  CHECK(refusal("a") == "invalid_argument: t.cl: function 'fib' calls itself; OpenCL C has no recursion");
+  CHECK(refusal("b") ==
+        "invalid_argument: t.cl: function 'odd' calls 'even', which calls 'odd'; OpenCL C has no recursion");
+  CHECK(refusal("c") == "none");
+}
+
 TEST_CASE("kernels: the library is linked where it is called, and its absence is named") {
   const auto clang = clang_of_this_machine();
   if (clang == nullptr) return;

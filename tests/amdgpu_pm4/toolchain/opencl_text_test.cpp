@@ -109,4 +109,38 @@ TEST_CASE("text: of functions that the entry does not reach, lines and directive
   CHECK(reachable("") == "nothing");
 }
 
+TEST_CASE("text: functions that call themselves are found, if the entry reaches them") {
+  const auto cycle = [](const std::string& text) {
+    std::string names;
+    for (const std::string& name : call_cycle(text, "k")) names += (names.empty() ? "" : " ") + name;
+    return names;
+  };
+  const std::string kernel = "kernel void k(global int* y) { y[0] = f(y[1]); }\n";
+  const std::string fib = "int f(int n) { return n < 2 ? n : f(n - 1) + f (n - 2); }\n";
+  CHECK(cycle(fib + kernel) == "f");
+  CHECK(cycle("TYPE(int) f(int n)\n{\n#pragma unroll\n  return f(n);\n}\n" + kernel) == "f");
+  CHECK(cycle("int g(int n);\nint f(int n) { return g(n); }\nint h(int n) { return f(n); }\n"
+              "int g(int n) { if (n) return 0; else return h(n); }\n" +
+              kernel) == "f g h");
+  CHECK(cycle("int g(int n) { return h(n); }\nint h(int n) { return h(n); }\nint f(int n) { return g(n); }\n" +
+              kernel) == "h");
+  CHECK(cycle("void k() { k(); }") == "k");
+  // Not reached; and no calls of the function: a variable, a member, a declaration, a comment, a literal.
+  CHECK(cycle(fib + "kernel void k(global int* y) { y[0] = 1; }\n").empty());
+  for (const char* const body :
+       {"int f = n; return f * (f);", "s.f(n); return t->f (n);", "int f(int n); return 1;", "/* f(n) */ return 1;",
+        "return \"f(n)\"[0];", "return g(n);", "return af(n) + f2(n);"}) {
+    INFO(body);
+    CHECK(cycle("int f(int n) { " + std::string(body) + " }\n" + kernel).empty());
+  }
+  // Not judged: another function or a macro of that name, conditions within.
+  CHECK(cycle("float __attribute__((overloadable)) f(float2 v) { return f(v.x); }\n" + kernel).empty());
+  CHECK(cycle("float f(float2 v) { return f(v.x); }\nfloat f(float v) { return v; }\n" + kernel).empty());
+  CHECK(cycle(fib + "#  define f(n) n\n" + kernel).empty());
+  CHECK(call_cycle(fib + kernel, "k", {{"f", "sin"}}).empty());
+  CHECK(cycle("int f(int n) {\n#if A\n  return f(n);\n#else\n  return 1;\n#endif\n}\n" + kernel).empty());
+  CHECK(cycle("int f(int n) { return f(n);\n" + kernel).empty());
+  CHECK(cycle("").empty());
+}
+
 }  // namespace kiln::amdgpu_pm4
