@@ -33,7 +33,7 @@ std::vector<kiln::ConfigKey> setting_keys() {
 Compiler open_compiler(const ToolchainSettings& settings, const kiln::DriverContext& context) {
   auto toolchain = open_toolchain(settings, context.notes, context.log);
   if (!toolchain) return compiler_of(toolchain.error(), settings.deadline);
-  return compiler_of(std::shared_ptr<Toolchain>(std::move(toolchain).value()), settings.deadline);
+  return compiler_of(std::shared_ptr<Toolchain>(std::move(toolchain).value()), settings.deadline, context.log);
 }
 
 kiln::Result<std::unique_ptr<kiln::Driver>> make_driver(const kiln::DriverContext& context) {

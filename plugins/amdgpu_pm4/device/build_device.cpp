@@ -113,7 +113,7 @@ std::vector<std::string> ClangAheadCompiler::targets() const {
 Result<std::unique_ptr<Device>> ClangAheadCompiler::open(const std::string& target) noexcept try {
   std::string known;
   for (const Chip& chip : dispatched_chips()) {
-    if (chip.isa == target) return BuildDevice::open(chip, compiler_of(open_shared(), settings_.deadline));
+    if (chip.isa == target) return BuildDevice::open(chip, compiler_of(open_shared(), settings_.deadline, log_));
     known += (known.empty() ? "" : ", ") + std::string(chip.isa);
   }
   return unsupported("target '" + target + "': no such chip is dispatched to by this version (expected one of " +

@@ -254,7 +254,7 @@ Result<std::shared_ptr<const LoadedKernel>> ProgramLoader::load(const KernelSour
                                                                                          place}));
 }
 
-Compiler compiler_of(Result<std::shared_ptr<Toolchain>> toolchain, std::chrono::seconds patience) {
+Compiler compiler_of(Result<std::shared_ptr<Toolchain>> toolchain, std::chrono::seconds patience, Log log) {
   if (!toolchain) {
     return {std::string(no_compiler),
             [why = toolchain.error()](const KernelSource&, Target) -> Result<std::vector<std::byte>> {
@@ -263,10 +263,11 @@ Compiler compiler_of(Result<std::shared_ptr<Toolchain>> toolchain, std::chrono::
   }
   const std::string identity = identity_of(**toolchain);
   return {identity,
-          [shared = std::move(toolchain).value(), patience](const KernelSource& source,
-                                                            Target target) -> Result<std::vector<std::byte>> {
+          [shared = std::move(toolchain).value(), patience, log](const KernelSource& source,
+                                                                 Target target) -> Result<std::vector<std::byte>> {
             auto compiled = compile_kernel(*shared, source, source.entry, target, Deadline::after(patience));
             if (!compiled) return compiled.error();
+            if (!compiled->said.empty()) log.write(LogLevel::warning, "amdgpu_pm4", compiled->said);
             return std::move(compiled->object);
           }};
 }

@@ -152,7 +152,7 @@ class ProgramLoader {
 // Thread-safety: what it answers may be called from any thread. Ownership: the Compiler shares the toolchain.
 
 // Without a toolchain (its error) every compilation answers unavailable with the reason; programs that were compiled
-// before still load, under keys of their own. `patience`: of one compilation.
-Compiler compiler_of(Result<std::shared_ptr<Toolchain>> toolchain, std::chrono::seconds patience);
+// before still load, under keys of their own. `patience`: of one compilation. The log is told the compiler's warnings.
+Compiler compiler_of(Result<std::shared_ptr<Toolchain>> toolchain, std::chrono::seconds patience, Log log = {});
 
 }  // namespace kiln::amdgpu_pm4

@@ -13,6 +13,10 @@
 namespace kiln::amdgpu_pm4 {
 namespace {
 
+bool is_word(char c) noexcept { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+bool is_space(char c) noexcept { return std::isspace(static_cast<unsigned char>(c)) != 0; }
+
 // As a file's name in a line marker: no quotes, no line ends.
 std::string marker_name(std::string_view name) {
   std::string text;
@@ -61,6 +65,42 @@ std::string with_file_names(const KernelSource& source) {
   return text;
 }
 
+// "0x5ULL", an integer's literal: its suffix where it is of long long.
+std::string_view suffix_of_long_long(std::string_view literal) {
+  const std::size_t first = literal.find_last_not_of("uUlL") + 1;
+  const std::string_view suffix = literal.substr(first);
+  return suffix.find("ll") != suffix.npos || suffix.find("LL") != suffix.npos ? suffix : std::string_view();
+}
+
+// What is said of the first long long of a code. In Clang's OpenCL C it has 128 bits.
+std::string first_of_128_bits(std::string_view code) {
+  std::string_view previous, before;  // words with only blanks between them
+  for (std::size_t at = 0; at < code.size();) {
+    const std::size_t from = at;
+    while (at < code.size() && (is_word(code[at]) || (code[at] == '.' && at != from))) ++at;
+    if (at == from) {
+      if (!is_space(code[at])) previous = before = {};
+      ++at;
+      continue;
+    }
+    const std::string_view word = code.substr(from, at - from);
+    if (const std::string_view suffix = suffix_of_long_long(word);
+        word[0] >= '0' && word[0] <= '9' && !suffix.empty()) {
+      std::string shorter(suffix);
+      shorter.erase(shorter.find_first_of("lL"), 1);
+      return "'" + std::string(suffix) + "' of " + std::string(word) + " means 128 bits in OpenCL C: write " + shorter;
+    }
+    if (word == "long" && previous == "long") {
+      const bool is_unsigned = before == "unsigned";
+      return std::string(is_unsigned ? "'unsigned long long'" : "'long long'") + " means 128 bits in OpenCL C: write " +
+             (is_unsigned ? "ulong" : "long");
+    }
+    before = previous;
+    previous = word;
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<OpenClText> assemble(const KernelSource& source, std::string_view name) {
@@ -103,14 +143,12 @@ Result<OpenClText> assemble(const KernelSource& source, std::string_view name) {
   whole += "# 1 \"constants\"\n";
   whole += own;
   if (whole.back() != '\n') whole += '\n';
-  return OpenClText{std::move(whole), calls};
+  std::string warning = first_of_128_bits(code_and_directives_of(source.text));
+  if (!warning.empty()) warning = marker_name(file) + ": warning: " + warning + "\n";
+  return OpenClText{std::move(whole), calls, marker_name(file), std::move(warning)};
 }
 
 namespace {
-
-bool is_word(char c) noexcept { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-
-bool is_space(char c) noexcept { return std::isspace(static_cast<unsigned char>(c)) != 0; }
 
 // Behind the comment or literal that begins there; `at` if none does.
 std::size_t end_of_blank(std::string_view text, std::size_t at) {

@@ -44,6 +44,8 @@ std::string refusals_for(std::string_view text);
 struct OpenClText {
   std::string text;
   bool calls_library = false;  // calls functions that neither the prelude nor the text itself need define
+  std::string name{};          // as in messages
+  std::string warning{};       // what is meant otherwise than it is written, on a line of its own; usually empty
 };
 
 // name: of the text in messages, where source.files has none. unsupported: another dialect; an #include, which

@@ -65,7 +65,9 @@ std::vector<std::string> Toolchain::arguments_for(const OpenClText& text, Target
   return text.calls_library && library_.present() ? clang_arguments(target, library_) : clang_arguments(target);
 }
 
-Result<Compiled> compile_text(Toolchain& toolchain, const OpenClText& text, Target target, Deadline deadline) noexcept {
+namespace {
+
+Result<Compiled> compile_linked(Toolchain& toolchain, const OpenClText& text, Target target, Deadline deadline) {
   auto compiled = toolchain.compile(text, target, deadline);
   if (compiled) return compiled;
   Status status = compiled.error();
@@ -84,6 +86,14 @@ Result<Compiled> compile_text(Toolchain& toolchain, const OpenClText& text, Targ
                       "[plugin.amdgpu_pm4] device_library";
   }
   return status;
+}
+
+}  // namespace
+
+Result<Compiled> compile_text(Toolchain& toolchain, const OpenClText& text, Target target, Deadline deadline) noexcept {
+  auto compiled = compile_linked(toolchain, text, target, deadline);
+  if (compiled) compiled->said.insert(0, text.warning);
+  return compiled;
 }
 
 Result<Compiled> compile_kernel(Toolchain& toolchain, const KernelSource& source, std::string_view name, Target target,

@@ -45,7 +45,7 @@ DeviceLibrary find_device_library(const std::string& wanted, DriverNotes* notes)
 
 struct Compiled {
   std::vector<std::byte> object;
-  std::string said;  // the compiler's warnings; usually empty
+  std::string said;  // the compiler's warnings, behind the text's own; usually empty
 };
 
 class Toolchain {

@@ -416,6 +416,10 @@ TEST_CASE("kernels: errors stand with their file and line, and warnings come thr
   const auto warned = compile("#warning mind\n__kernel void k() {}\n");
   REQUIRE(warned.has_value());
   CHECK_THAT(warned->said, Contains("dir/mine.cl:1:2: warning: mind"));
+  const auto wide = compile("#warning mind\n__kernel void k(__global ulong* y) { y[0] = y[1] * 3ULL; }\n");
+  REQUIRE(wide.has_value());
+  CHECK_THAT(wide->said, StartsWith("dir/mine.cl: warning: 'ULL' of 3ULL means 128 bits in OpenCL C: write UL\n") &&
+                             Contains("warning: mind"));
   CHECK_THAT(compile("__kernel void a() {}\n__kernel void b() {}\n").error().text(),
              Contains("entry 'main' is no kernel of the text, which has: a, b"));
 }

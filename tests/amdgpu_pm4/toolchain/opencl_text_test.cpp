@@ -109,6 +109,21 @@ TEST_CASE("text: of functions that the entry does not reach, lines and directive
   CHECK(reachable("") == "nothing");
 }
 
+TEST_CASE("text: the first long long is warned of") {
+  const auto warning = [](const std::string& text) { return assemble(opencl(text), "mine.cl")->warning; };
+  CHECK(warning("// 1ULL\nulong a = 0x5851F42D4C957F2DULL * 3ll;\n") ==
+        "mine.cl: warning: 'ULL' of 0x5851F42D4C957F2DULL means 128 bits in OpenCL C: write UL\n");
+  CHECK_THAT(warning("#define ONE 1ll // one\n"), Contains("'ll' of 1ll means 128 bits in OpenCL C: write l\n"));
+  CHECK_THAT(warning("a = 7LLu;"), Contains("'LLu' of 7LLu") && EndsWith("write Lu\n"));
+  CHECK_THAT(warning("unsigned long\nlong a;"), Contains("'unsigned long long'") && EndsWith("write ulong\n"));
+  CHECK_THAT(warning("long long a;"), Contains("'long long'") && EndsWith("write long\n"));
+  for (const char* const text : {"", "long a, b; a = 1L + 2UL + 0xFUL;", "float f = 1.0f;", "int ll = LL(1) + a1LL;",
+                                 "long a(long b);", "/* long long */ \"1ULL\"", "f(long, long);", "a = x.ll;"}) {
+    INFO(text);
+    CHECK(warning(text).empty());
+  }
+}
+
 TEST_CASE("text: functions that call themselves are found, if the entry reaches them") {
   const auto cycle = [](const std::string& text) {
     std::string names;
