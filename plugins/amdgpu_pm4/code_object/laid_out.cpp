@@ -205,19 +205,26 @@ class Layout {
     return (section.flags & SHF_ALLOC) != 0 && section.type != SHT_NOTE && section.size > 0;
   }
 
-  // ": one, two", the variables of a section as far as the file names them.
-  std::string variables_of(std::size_t index) const {
+  // The error of a section that kernels can write, which names its variables as far as the file does.
+  Status written_variables(std::size_t index) const {
     std::string names;
+    std::size_t count = 0;
     for (const ElfSection& table : file_.sections) {
       if (table.type != SHT_SYMTAB) continue;
       const auto symbols = read_symbols(file_, table);
-      if (!symbols) return {};
+      if (!symbols) break;
       for (const ElfSymbol& symbol : *symbols) {
         if (symbol.section != index || symbol.size == 0 || symbol.name.empty()) continue;
-        names += (names.empty() ? ": " : ", ") + std::string(symbol.name);
+        names += (count++ == 0 ? "" : ", ") + in_quotes(symbol.name);
       }
     }
-    return names;
+    if (count == 0) {
+      return unsupported("section " + in_quotes(file_.sections[index].name) + ": variables outside kernels that " +
+                         "kernels can write");
+    }
+    return unsupported((count == 1 ? "variable " : "variables ") + names +
+                       " outside kernels can be written by a kernel; only constant ones are supported: pass " +
+                       (count == 1 ? "it as a binding" : "them as bindings"));
   }
 
   Status place(std::size_t index) {
@@ -229,7 +236,7 @@ class Layout {
     if ((section.flags & SHF_TLS) != 0) return unsupported(name + ": variables of a lane's own by TLS");
     // Relocated constants are written once, before any kernel runs.
     if ((section.flags & SHF_WRITE) != 0 && !section.name.starts_with(".data.rel.ro")) {
-      return unsupported(name + ": variables outside kernels that kernels can write" + variables_of(index));
+      return written_variables(index);
     }
     const std::uint64_t alignment = std::max(section.alignment, is_code(section) ? code_alignment : 1);
     const std::uint64_t begin = (out_.image.size() + alignment - 1) & ~(alignment - 1);

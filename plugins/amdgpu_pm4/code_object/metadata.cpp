@@ -42,6 +42,7 @@ class Depth : public nlohmann::json_sax<Json> {
 // What a function below throws to leave the note; caught where the note is read.
 struct Flaw {
   std::string message;
+  StatusCode code = StatusCode::corrupt;  // unsupported: a sound note of what the device cannot do
 };
 
 const Json& member(const Json& map, const char* key) {
@@ -147,10 +148,16 @@ void read_workgroup(const Json& map, KernelMetadata& kernel) {
   if (!map.contains(".reqd_workgroup_size")) return;
   const Json& sizes = array(map, ".reqd_workgroup_size", 3);
   if (sizes.size() != 3) throw Flaw{".reqd_workgroup_size has " + std::to_string(sizes.size()) + " entries"};
-  std::uint64_t lanes = 1;
+  std::uint64_t lanes = 1;  // stops growing beyond what the device takes
+  std::string words;
   for (std::size_t i = 0; i < 3; ++i) {
-    kernel.required_workgroup[i] = number_of(sizes[i], ".reqd_workgroup_size", most_lanes);
-    lanes *= kernel.required_workgroup[i];
+    kernel.required_workgroup[i] = number_of(sizes[i], ".reqd_workgroup_size", UINT32_MAX);
+    if (lanes <= most_lanes) lanes *= kernel.required_workgroup[i];
+    words += (i == 0 ? "" : " x ") + std::to_string(kernel.required_workgroup[i]);
+  }
+  if (lanes > most_lanes) {
+    throw Flaw{"a workgroup of " + words + " work-items, the device takes at most " + std::to_string(most_lanes),
+               StatusCode::unsupported};
   }
   if (lanes == 0 || lanes > kernel.max_workgroup_lanes) {
     throw Flaw{".reqd_workgroup_size is of " + std::to_string(lanes) + " lanes, .max_flat_workgroup_size is " +
@@ -180,7 +187,7 @@ KernelMetadata read_kernel(const Json& map) {
     read_workgroup(map, kernel);
     read_arguments(map, kernel);
   } catch (const Flaw& flaw) {
-    throw Flaw{"kernel '" + kernel.name + "': " + flaw.message};
+    throw Flaw{"kernel '" + kernel.name + "': " + flaw.message, flaw.code};
   }
   return kernel;
 }
@@ -216,6 +223,7 @@ Result<ObjectMetadata> read_metadata(std::span<const std::byte> note) {
     }
     return read_object(Json::from_msgpack(begin, end));
   } catch (const Flaw& flaw) {
+    if (flaw.code == StatusCode::unsupported) return unsupported(flaw.message);
     return corrupt("its metadata: " + flaw.message);
   } catch (const Json::exception& error) {
     return corrupt(std::string("its metadata: ") + error.what());

@@ -11,9 +11,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <span>
 #include <utility>
 
@@ -94,6 +96,8 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   pointers.push_back(nullptr);
   return pointers;
 }
+
+constexpr const char* words_before_the_end = "; it had said: ";
 
 class Child {
  public:
@@ -213,7 +217,7 @@ class Child {
   Status late() {
     end();
     return timed_out(request_.program + " had not finished at its deadline and was ended" +
-                     (result_.said.empty() ? "" : "; it had said: " + result_.said));
+                     (result_.said.empty() ? "" : words_before_the_end + result_.said));
   }
 
   void end() noexcept {  // of its whole group, as long as its leader is not waited for the number is its own
@@ -259,7 +263,15 @@ Result<Compiled> ChildClang::compile(const OpenClText& text, Target target, Dead
   request.arguments.insert(request.arguments.end(), {"-o", "-", "-"});
   request.input = std::as_bytes(std::span(text.text));
   request.deadline = deadline;
+  const Clock::time_point begin = Clock::now();
   auto child = run_child(request);
+  if (!child && child.error().code == StatusCode::timeout) {
+    const auto seconds = std::chrono::round<std::chrono::seconds>(Clock::now() - begin).count();
+    const std::size_t words = child.error().message.find(words_before_the_end);
+    return timed_out(std::filesystem::path(compiler_.path).filename().string() + " had not finished " + text.name +
+                     " after " + std::to_string(seconds) + " s ([plugin.amdgpu_pm4] compile_timeout)" +
+                     (words == std::string::npos ? "" : child.error().message.substr(words)));
+  }
   if (!child) return child.error();
   if (child->signal != 0) {
     const char* const name = sigdescr_np(child->signal);

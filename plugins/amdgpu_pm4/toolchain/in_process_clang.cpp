@@ -66,12 +66,17 @@ Result<Compiled> InProcessClang::compile(const OpenClText& text, Target target, 
     return unavailable("Clang's library is " + std::string(opened->version) + ", it was " + version_ +
                        " when this began");
   }
+  const Clock::time_point begin = Clock::now();
   ClangAnswer answer = opened->compile(text.text, arguments_for(text, target));
   if (answer.gave_up) return unavailable("Clang gave up on the text: " + answer.said);
   if (!answer.compiled) {
     return invalid_argument(answer.said.empty() ? "Clang refuses the text without a word" : std::move(answer.said));
   }
-  if (deadline.passed()) return timed_out("the compiler finished after its deadline");
+  if (deadline.passed()) {
+    const auto seconds = std::chrono::round<std::chrono::seconds>(Clock::now() - begin).count();
+    return timed_out("Clang took " + std::to_string(seconds) + " s for " + text.name +
+                     ", more than [plugin.amdgpu_pm4] compile_timeout");
+  }
   return Compiled{std::move(answer.object), std::move(answer.said)};
 }
 

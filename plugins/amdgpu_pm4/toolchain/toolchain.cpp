@@ -20,8 +20,20 @@ namespace {
 Status check_entry(const CodeObject& code, const std::string& entry) {
   if (find_kernel(code, entry) != nullptr || (entry == "main" && code.kernels.size() == 1)) return {};
   std::string there;
-  for (const KernelCode& kernel : code.kernels) there += (there.empty() ? "" : ", ") + kernel.name;
+  const bool chosen = entry != "main";
+  for (std::size_t i = 0; i < code.kernels.size(); ++i) {
+    const bool is_last = i + 1 == code.kernels.size();
+    there += (i == 0 ? "" : is_last && !chosen ? " and " : ", ") + code.kernels[i].name;
+  }
+  if (!chosen) {
+    return invalid_argument("the text has several kernels, " + there + ": choose one with entry = \"" +
+                            code.kernels[0].name + "\"");
+  }
   return invalid_argument("entry '" + entry + "' is no kernel of the text, which has: " + there);
+}
+
+std::string file_of(const KernelSource& source, std::string_view name) {
+  return source.files.empty() ? std::string(name) : source.files[0];
 }
 
 // "function 'even' calls 'odd', which calls 'even'"
@@ -37,8 +49,7 @@ Status check_calls(const CodeObject& code, const KernelSource& source, std::stri
   const std::string& entry = find_kernel(code, source.entry) != nullptr ? source.entry : code.kernels.at(0).name;
   const std::vector<std::string> cycle = call_cycle(source.text, entry, source.constants);
   if (cycle.empty()) return {};
-  return invalid_argument((source.files.empty() ? std::string(name) : source.files[0]) + ": " + in_words(cycle) +
-                          "; OpenCL C has no recursion");
+  return invalid_argument(file_of(source, name) + ": " + in_words(cycle) + "; OpenCL C has no recursion");
 }
 
 Result<Compiled> compile_all(Toolchain& toolchain, const KernelSource& source, std::string_view name, Target target,
@@ -111,8 +122,8 @@ Result<Compiled> compile_kernel(Toolchain& toolchain, const KernelSource& source
   const auto code = read_code_object(compiled->object);
   if (!code) {
     // What is not offered is the text's own.
-    const bool offered = code.error().code != StatusCode::unsupported;
-    return code.error().within((offered ? "what the compiler wrote for " : "") + std::string(name));
+    if (code.error().code == StatusCode::unsupported) return code.error().within(file_of(source, name));
+    return code.error().within("what the compiler wrote for " + std::string(name));
   }
   if (code->target != target) {
     return internal_error("the compiler wrote code for " + std::string(to_string(code->target)) + ", asked for " +
@@ -301,7 +312,7 @@ std::vector<ConfigKey> toolchain_keys() {
           {"compile_timeout",
            ConfigType::integer,
            std::int64_t{usual.deadline.count()},
-           "Seconds after which a clang that was started for a kernel is ended",
+           "Seconds that compiling one kernel may take; a clang that was started for it is ended then",
            1,
            3600,
            {}}};

@@ -10,6 +10,7 @@ namespace kiln::amdgpu_pm4 {
 namespace {
 
 using Catch::Contains;
+using Catch::Equals;
 using Catch::StartsWith;
 
 constexpr const char* direct_conv = R"(// direct, plain: a lane is one output
@@ -408,11 +409,20 @@ TEST_CASE("kernels: errors stand with their file and line, and warnings come thr
     CHECK_THAT(compile(without).error().text(),
                StartsWith("invalid_argument") && Contains("no kernel: expected a function declared __kernel"));
   }
-  CHECK_THAT(compile("global int first = 1, second[3] = {2};\n"
-                     "kernel void k(global int* y) { y[0] = first++ + second[y[1]]++; }\n")
-                 .error()
-                 .text(),
-             StartsWith("unsupported") && Contains("variables outside kernels that kernels can write: first, second"));
+  CHECK_THAT(
+      compile("global int first = 1, second[3] = {2};\n"
+              "kernel void k(global int* y) { y[0] = first++ + second[y[1]]++; }\n")
+          .error()
+          .text(),
+      Equals("unsupported: dir/mine.cl: variables 'first', 'second' outside kernels can be written by a kernel; only "
+             "constant ones are supported: pass them as bindings"));
+  CHECK_THAT(compile("global int counter;\nkernel void k(global int* y) { y[0] = counter++; }\n").error().text(),
+             Contains("mine.cl: variable 'counter' outside kernels can be written by a kernel; only constant ones are "
+                      "supported: pass it as a binding"));
+  CHECK(compile("__attribute__((reqd_work_group_size(2048, 1, 1))) kernel void k(global int* y) { y[0] = 1; }\n")
+            .error()
+            .text() ==
+        "unsupported: dir/mine.cl: kernel 'k': a workgroup of 2048 x 1 x 1 work-items, the device takes at most 1024");
   const auto warned = compile("#warning mind\n__kernel void k() {}\n");
   REQUIRE(warned.has_value());
   CHECK_THAT(warned->said, Contains("dir/mine.cl:1:2: warning: mind"));
@@ -421,7 +431,12 @@ TEST_CASE("kernels: errors stand with their file and line, and warnings come thr
   CHECK_THAT(wide->said, StartsWith("dir/mine.cl: warning: 'ULL' of 3ULL means 128 bits in OpenCL C: write UL\n") &&
                              Contains("warning: mind"));
   CHECK_THAT(compile("__kernel void a() {}\n__kernel void b() {}\n").error().text(),
-             Contains("entry 'main' is no kernel of the text, which has: a, b"));
+             Contains("the text has several kernels, a and b: choose one with entry = \"a\""));
+  CHECK_THAT(
+      compile_kernel(*clang, opencl("kernel void a() {}\nkernel void b() {}\n", "c"), "k.cl", Target::gfx1100, soon())
+          .error()
+          .text(),
+      Contains("entry 'c' is no kernel of the text, which has: a, b"));
 }
 
 TEST_CASE("kernels: compiled ahead of time, with the facts in words") {
