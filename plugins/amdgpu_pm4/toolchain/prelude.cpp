@@ -407,6 +407,7 @@ const std::set<std::string, std::less<>>& prelude_names() {
       all.insert("atomic_" + std::string(operation));
     }
     all.erase("tgamma");  // made of a function of the library
+    std::erase_if(all, [](const std::string& name) { return name.starts_with("amd_"); });  // only declared
     return all;
   }();
   return names;

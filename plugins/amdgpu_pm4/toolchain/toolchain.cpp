@@ -160,7 +160,7 @@ std::vector<std::string> clang_arguments(Target target) {
 std::vector<std::string> clang_arguments(Target target, const DeviceLibrary& library) {
   std::vector<std::string> arguments = clang_arguments(target);
   // The compiler itself declares OpenCL C's functions, each where the text first names it.
-  arguments.insert(arguments.end(), {"-Xclang", "-fdeclare-opencl-builtins"});
+  arguments.insert(arguments.end(), {"-Xclang", "-fdeclare-opencl-builtins", "-DKILN_LIBRARY_"});
   for (std::string& file : library.files(target)) {
     arguments.insert(arguments.end(), {"-Xclang", "-mlink-builtin-bitcode", "-Xclang", std::move(file)});
   }

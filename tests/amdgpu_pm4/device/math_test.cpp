@@ -217,4 +217,134 @@ TEST_CASE("device: functions with several results, of vectors, of integers and o
   });
 }
 
+namespace {
+
+struct MediaFunction {
+  const char* expression;
+  std::uint32_t (*reference)(std::uint32_t a, std::uint32_t b, std::uint32_t c);
+};
+
+std::uint32_t byte_of(std::uint32_t word, unsigned i) { return word >> (8 * i) & 0xFF; }
+
+// The sum of |a - b| over the parts of `bits` bits; masked: without the bytes where b is 0.
+std::uint32_t distance_of(std::uint32_t a, std::uint32_t b, unsigned bits, bool masked = false) {
+  std::uint32_t sum = 0;
+  for (unsigned at = 0; at < 32; at += bits) {
+    const std::uint32_t mask = bits == 32 ? ~0U : (1U << bits) - 1, x = a >> at & mask, y = b >> at & mask;
+    if (!masked || y != 0) sum += x > y ? x - y : y - x;
+  }
+  return sum;
+}
+
+std::uint32_t of_float(float value) { return std::bit_cast<std::uint32_t>(value); }
+
+template <class T>
+T median(T a, T b, T c) {
+  return std::max(std::min(a, b), std::min(std::max(a, b), c));
+}
+
+std::int32_t of_sign(std::uint32_t value) { return static_cast<std::int32_t>(value); }
+float of_small(std::uint32_t value) { return static_cast<float>(value & 0xFFFF) - 1000.0F; }
+
+constexpr const char* small_floats =
+    "const float fa = (float)(a & 0xFFFF) - 1000.0f, fb = (float)(b & 0xFFFF) - 1000.0f, "
+    "fc = (float)(c & 0xFFFF) - 1000.0f;\n";
+
+std::vector<MediaFunction> media_functions() {
+  using U = std::uint32_t;
+  return {
+      {"amd_bitalign(a, b, c)", [](U a, U b, U c) { return U((std::uint64_t{a} << 32 | b) >> (c & 31)); }},
+      {"amd_bytealign(a, b, c)", [](U a, U b, U c) { return U((std::uint64_t{a} << 32 | b) >> (c & 3) * 8); }},
+      {"amd_lerp(a, b, c)",
+       [](U a, U b, U c) {
+         U all = 0;
+         for (unsigned i = 0; i < 4; ++i) all |= (byte_of(a, i) + byte_of(b, i) + (byte_of(c, i) & 1)) / 2 << 8 * i;
+         return all;
+       }},
+      {"amd_sad(a, b, c)", [](U a, U b, U c) { return distance_of(a, b, 8) + c; }},
+      {"amd_sadhi(a, b, c)", [](U a, U b, U c) { return (distance_of(a, b, 8) << 16) + c; }},
+      {"amd_sadw(a, b, c)", [](U a, U b, U c) { return distance_of(a, b, 16) + c; }},
+      {"amd_sadd(a, b, c)", [](U a, U b, U c) { return distance_of(a, b, 32) + c; }},
+      {"amd_msad(a, b & 0xFF00FFFF, c)", [](U a, U b, U c) { return distance_of(a, b & 0xFF00FFFF, 8, true) + c; }},
+      {"amd_sad4((uint4)(a, b, c, 7), (uint4)(b, c, a, 9), c)",
+       [](U a, U b, U c) { return distance_of(a, b, 8) + distance_of(b, c, 8) + distance_of(c, a, 8) + 2 + c; }},
+      {"amd_bfe(a, b, c)", [](U a, U b, U c) { return U((a >> (b & 31)) & ((std::uint64_t{1} << (c & 31)) - 1)); }},
+      {"(uint)amd_bfe((int)a, b & 15, c & 15)",
+       [](U a, U b, U c) {
+         const unsigned width = c & 15;
+         return width == 0 ? 0 : U(of_sign(a << (32 - (b & 15) - width)) >> (32 - width));
+       }},
+      {"amd_bfm(a, b)", [](U a, U b, U) { return ((1U << (a & 31)) - 1) << (b & 31); }},
+      {"amd_pack(convert_float4(as_uchar4(a)))", [](U a, U, U) { return a; }},
+      {"as_uint(amd_unpack0(a))", [](U a, U, U) { return of_float(static_cast<float>(byte_of(a, 0))); }},
+      {"as_uint(amd_unpack1((uint2)(b, a)).y)", [](U a, U, U) { return of_float(static_cast<float>(byte_of(a, 1))); }},
+      {"as_uint(amd_unpack2((uint3)(a)).z)", [](U a, U, U) { return of_float(static_cast<float>(byte_of(a, 2))); }},
+      {"as_uint(amd_unpack3((uint16)(a)).sf)", [](U a, U, U) { return of_float(static_cast<float>(byte_of(a, 3))); }},
+      {"amd_min3(a, b, c)",
+       [](U a, U b, U c) {
+         return std::min({a, b, c});
+       }},
+      {"amd_max3((uint8)(a), (uint8)(b), (uint8)(c)).s7",
+       [](U a, U b, U c) {
+         return std::max({a, b, c});
+       }},
+      {"amd_median3(a, b, c)", [](U a, U b, U c) { return median(a, b, c); }},
+      {"(uint)amd_min3((int)a, (int)b, (int)c)",
+       [](U a, U b, U c) {
+         return U(std::min({of_sign(a), of_sign(b), of_sign(c)}));
+       }},
+      {"(uint)amd_max3((int)a, (int)b, (int)c)",
+       [](U a, U b, U c) {
+         return U(std::max({of_sign(a), of_sign(b), of_sign(c)}));
+       }},
+      {"(uint)amd_median3((int3)(a), (int3)(b), (int3)(c)).z",
+       [](U a, U b, U c) { return U(median(of_sign(a), of_sign(b), of_sign(c))); }},
+      {"as_uint(amd_min3(fa, fb, fc))",
+       [](U a, U b, U c) {
+         return of_float(std::min({of_small(a), of_small(b), of_small(c)}));
+       }},
+      {"as_uint(amd_max3(fa, fb, fc))",
+       [](U a, U b, U c) {
+         return of_float(std::max({of_small(a), of_small(b), of_small(c)}));
+       }},
+      {"as_uint(amd_median3((float4)(fa), (float4)(fb), (float4)(fc)).w)",
+       [](U a, U b, U c) { return of_float(median(of_small(a), of_small(b), of_small(c))); }},
+  };
+}
+
+}  // namespace
+
+TEST_CASE("device: AMD's media functions give what their formulas do") {
+  if (!OpenedDevice::possible() || !library_present()) return;
+  OpenedDevice d;
+  constexpr std::size_t lanes = 256;
+  const std::vector<MediaFunction> functions = media_functions();
+  std::string text =
+      "__attribute__((reqd_work_group_size(64, 1, 1)))\n"
+      "kernel void work(global const uint* x, global uint* y) {\n"
+      "const uint i = get_global_id(0), n = get_global_size(0), a = x[i], b = x[n + i], c = x[2 * n + i];\n" +
+      std::string(small_floats);
+  for (std::size_t f = 0; f < functions.size(); ++f) {
+    text += "y[" + std::to_string(f) + " * n + i] = " + functions[f].expression + ";\n";
+  }
+  const auto program = d.build(kernel_of(text + "}\n", {Access::read, Access::write}));
+  std::mt19937 random(7);
+  std::vector<std::uint32_t> words(3 * lanes);
+  for (std::uint32_t& word : words) word = static_cast<std::uint32_t>(random());
+  std::vector<float> as_floats(words.size());
+  std::memcpy(as_floats.data(), words.data(), 4 * words.size());
+  const auto in = d.buffer(BufferUsage::upload, as_floats);
+  const auto out = d.buffer(BufferUsage::readback, std::vector<float>(functions.size() * lanes));
+  REQUIRE(d.run(*program, {in.get(), out.get()}, lanes / 64).ok());
+  const std::vector<float> got = d.read(*out);
+  for (std::size_t f = 0; f < functions.size(); ++f) {
+    for (std::size_t i = 0; i < lanes; ++i) {
+      INFO(functions[f].expression << " of " << words[i] << ", " << words[lanes + i] << ", " << words[2 * lanes + i]);
+      std::uint32_t bits = 0;
+      std::memcpy(&bits, &got[f * lanes + i], 4);
+      CHECK(bits == functions[f].reference(words[i], words[lanes + i], words[2 * lanes + i]));
+    }
+  }
+}
+
 }  // namespace kiln::amdgpu_pm4
