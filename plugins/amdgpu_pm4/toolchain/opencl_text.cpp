@@ -49,9 +49,24 @@ std::size_t line_of_include(std::string_view text) {
   return 0;
 }
 
+// In C99 "extern inline" defines a function. Where "inline" alone does (-fgnu89-inline), it would not.
+std::string without_extern_inline(std::string text) {
+  constexpr std::string_view word = "extern";
+  if (text.find(word) == std::string::npos) return text;
+  const std::string code = code_of(text);
+  for (std::size_t at = code.find(word); at != code.npos; at = code.find(word, at + 1)) {
+    const std::size_t behind = at + word.size();
+    const std::size_t next = std::min(code.find_first_not_of(" \t\r\n", behind), code.size());
+    const std::string_view rest = std::string_view(code).substr(next);
+    const bool follows = next != behind && (rest.starts_with("inline") || rest.starts_with("__inline"));
+    if (follows && (at == 0 || !is_word(code[at - 1]))) text.replace(at, word.size(), word.size(), ' ');
+  }
+  return text;
+}
+
 // The text, with the files' names in the #line directives that read_kernel_text() wrote.
 std::string with_file_names(const KernelSource& source) {
-  std::string text = source.text;
+  std::string text = without_extern_inline(source.text);
   for (std::size_t i = 0; i < source.files.size(); ++i) {
     const std::string marker = " \"" + line_marker(i) + "\"\n";
     const std::string named = " \"" + marker_name(source.files[i]) + "\"\n";

@@ -305,6 +305,9 @@ TEST_CASE("kernels: functions are compiled as far as a kernel calls them, inline
   const auto code = read_code_object(plain->object);
   REQUIRE(code.has_value());
   CHECK(read_code_object(is_inline->object)->image == code->image);
+  const auto is_extern = compile("extern inline __attribute__((noinline)) int mix2" + body + kernels, "two");
+  REQUIRE(is_extern.has_value());
+  CHECK(read_code_object(is_extern->object)->image == code->image);
   REQUIRE(code->kernels.size() == 2);
   CHECK(code->kernels[0].name == "one");
   // What no kernel calls makes nothing larger.
