@@ -153,7 +153,11 @@ Result<AheadProgram> ClangAheadCompiler::compile(const AheadSource& source) noex
   AheadProgram program;
   program.binary = {"amdgpu:" + source.target + ":code-object", std::move(compiled->object)};
   program.extension = "co";
-  for (const KernelCode& each : code->kernels) program.kernels.push_back({each.name, facts_of(*code, each)});
+  for (const KernelCode& each : code->kernels) {
+    program.kernels.push_back({each.name, facts_of(*code, each)});
+    const Status calls = check_calls(kernel, each.name, source.file);
+    if (!calls.ok()) program.kernels.back().facts.back().second = calls.message;  // of "dispatch"
+  }
   return program;
 }
 

@@ -44,14 +44,6 @@ std::string in_words(const std::vector<std::string>& cycle) {
   return text + "'" + cycle[0] + "'";
 }
 
-// Neither LLVM nor the device knows how deep a recursion goes, so its stack would run over.
-Status check_calls(const CodeObject& code, const KernelSource& source, std::string_view name) {
-  const std::string& entry = find_kernel(code, source.entry) != nullptr ? source.entry : code.kernels.at(0).name;
-  const std::vector<std::string> cycle = call_cycle(source.text, entry, source.constants);
-  if (cycle.empty()) return {};
-  return invalid_argument(file_of(source, name) + ": " + in_words(cycle) + "; OpenCL C has no recursion");
-}
-
 Result<Compiled> compile_all(Toolchain& toolchain, const KernelSource& source, std::string_view name, Target target,
                              Deadline deadline) {
   const auto text = assemble(source, name);
@@ -107,6 +99,12 @@ Result<Compiled> compile_text(Toolchain& toolchain, const OpenClText& text, Targ
   return compiled;
 }
 
+Status check_calls(const KernelSource& source, std::string_view entry, std::string_view name) {
+  const std::vector<std::string> cycle = call_cycle(source.text, entry, source.constants);
+  if (cycle.empty()) return {};
+  return invalid_argument(file_of(source, name) + ": " + in_words(cycle) + "; OpenCL C has no recursion");
+}
+
 Result<Compiled> compile_kernel(Toolchain& toolchain, const KernelSource& source, std::string_view name, Target target,
                                 Deadline deadline) noexcept {
   auto compiled = compile_all(toolchain, source, name, target, deadline);
@@ -130,7 +128,10 @@ Result<Compiled> compile_kernel(Toolchain& toolchain, const KernelSource& source
                           std::string(to_string(target)));
   }
   if (Status status = check_entry(*code, source.entry); !status.ok()) return status;
-  if (Status status = check_calls(*code, source, name); !status.ok()) return status;
+  const bool is_named = find_kernel(*code, source.entry) != nullptr;
+  if (Status status = check_calls(source, is_named ? source.entry : code->kernels[0].name, name); !status.ok()) {
+    return status;
+  }
   return compiled;
 }
 

@@ -79,6 +79,10 @@ Result<Compiled> compile_text(Toolchain& toolchain, const OpenClText& text, Targ
 // One line for a program's key.
 std::string identity_of(const Toolchain& toolchain);
 
+// invalid_argument: what kernel `entry` calls calls itself. Neither LLVM nor the device knows how deep that goes, so
+// the stack would run over. `name` as below.
+Status check_calls(const KernelSource& source, std::string_view entry, std::string_view name);
+
 // Assembles, compiles, and reads what came out. `name` stands in the compiler's messages. invalid_argument also where
 // the object has no kernel source.entry ("main" means the only one there is), naming those it has, and where functions
 // call themselves.

@@ -459,6 +459,15 @@ TEST_CASE("kernels: compiled ahead of time, with the facts in words") {
   REQUIRE(program->kernels.size() == 1);
   CHECK(program->kernels[0].name == "k");
   CHECK(program->kernels[0].facts.front() == std::pair<std::string, std::string>("wave", "32 lanes"));
+  const auto recursive =
+      ahead.compile({"int f(int n) { return n < 2 ? n : f(n - 1) + f(n - 2); }\n"
+                     "kernel void r(global int* y) { y[0] = f(y[1]); }\n" +
+                         text,
+                     "k.cl", "gfx1100"});
+  REQUIRE((recursive && recursive->kernels.size() == 2));
+  CHECK(recursive->kernels[0].facts.back().second != recursive->kernels[1].facts.back().second);
+  CHECK(recursive->kernels[1].facts.back() ==
+        std::pair<std::string, std::string>("dispatch", "k.cl: function 'f' calls itself; OpenCL C has no recursion"));
   CHECK(ahead.compile({text, "k.cl", "gfx906"}).error().text() ==
         "invalid_argument: target 'gfx906': expected one of " + target_names());
   CHECK_THAT(ahead.compile({"__kernel void k( {}\n", "k.cl", "gfx1201"}).error().text(), Contains("k.cl:1:18: error"));
