@@ -56,7 +56,197 @@ Status run_module(const std::string& module, std::vector<std::vector<std::byte>>
   return support::run_kernel(kernel, tensors);
 }
 
+// Operands of an instruction: words and texts.
+struct Operands {
+  Operands(std::initializer_list<std::uint32_t> given) : words(given) {}
+  Operands(std::initializer_list<std::uint32_t> given, const std::string& text,
+           std::initializer_list<std::uint32_t> behind = {})
+      : words(given) {
+    std::vector<std::uint32_t> letters(text.size() / 4 + 1);
+    std::memcpy(letters.data(), text.data(), text.size());
+    words.insert(words.end(), letters.begin(), letters.end());
+    words.insert(words.end(), behind.begin(), behind.end());
+  }
+  std::vector<std::uint32_t> words;
+};
+using Instructions = std::vector<std::pair<std::uint32_t, Operands>>;
+
+std::string assembled(const std::vector<Instructions>& parts) {
+  std::vector<std::uint32_t> words{0x07230203, 0x00010300, 0, 100, 0};
+  for (const Instructions& part : parts) {
+    for (const auto& [op, operands] : part) {
+      words.push_back(static_cast<std::uint32_t>(operands.words.size() + 1) << 16 | op);
+      words.insert(words.end(), operands.words.begin(), operands.words.end());
+    }
+  }
+  return {reinterpret_cast<const char*>(words.data()), words.size() * sizeof words.front()};
+}
+
+enum : std::uint32_t {
+  op_name = 5,
+  op_memory_model = 14,
+  op_entry_point = 15,
+  op_execution_mode = 16,
+  op_capability = 17,
+  op_type_void = 19,
+  op_type_int = 21,
+  op_type_array = 28,
+  op_type_runtime_array = 29,
+  op_type_struct = 30,
+  op_type_pointer = 32,
+  op_type_function = 33,
+  op_constant = 43,
+  op_spec_constant = 50,
+  op_spec_constant_op = 52,
+  op_function = 54,
+  op_function_end = 56,
+  op_variable = 59,
+  op_load = 61,
+  op_store = 62,
+  op_access_chain = 65,
+  op_array_length = 68,
+  op_decorate = 71,
+  op_member_decorate = 72,
+  op_composite_construct = 80,
+  op_composite_extract = 81,
+  op_convert_s = 114,
+  op_add = 128,
+  op_label = 248,
+  op_return = 253,
+  op_group_add = 349,
+};
+constexpr std::uint32_t compute = 5, local_size = 17, in_function = 7, in_storage = 12;
+constexpr std::uint32_t spec_id = 1, block = 2, array_stride = 6, binding = 33, descriptor_set = 34, offset = 35;
+
+// Ids of every module here: the entry point's function, types, numbers, and the block `Used` with an array of uint.
+enum : std::uint32_t {
+  id_main = 60,
+  id_void,
+  id_plain,
+  id_uint,
+  id_array,
+  id_used_type,
+  id_used_pointer,
+  id_uint_pointer,
+  id_0,
+  id_1,
+  id_42,
+  id_used,
+  id_more = 80,
+};
+const Instructions start = {{op_capability, {1}}};
+const Instructions entry_of_main = {{op_memory_model, {0, 1}},
+                                    {op_entry_point, {{compute, id_main}, "main"}},
+                                    {op_execution_mode, {id_main, local_size, 1, 1, 1}}};
+const Instructions used_names = {{op_name, {{id_used_type}, "Used"}},
+                                 {op_decorate, {id_array, array_stride, 4}},
+                                 {op_decorate, {id_used_type, block}},
+                                 {op_member_decorate, {id_used_type, 0, offset, 0}},
+                                 {op_member_decorate, {id_used_type, 1, offset, 4}},
+                                 {op_decorate, {id_used, descriptor_set, 0}},
+                                 {op_decorate, {id_used, binding, 0}}};
+const Instructions used_types = {{op_type_void, {id_void}},
+                                 {op_type_function, {id_plain, id_void}},
+                                 {op_type_int, {id_uint, 32, 0}},
+                                 {op_type_runtime_array, {id_array, id_uint}},
+                                 {op_type_struct, {id_used_type, id_uint, id_array}},
+                                 {op_type_pointer, {id_used_pointer, in_storage, id_used_type}},
+                                 {op_type_pointer, {id_uint_pointer, in_storage, id_uint}},
+                                 {op_constant, {id_uint, id_0, 0}},
+                                 {op_constant, {id_uint, id_1, 1}},
+                                 {op_constant, {id_uint, id_42, 42}},
+                                 {op_variable, {id_used_pointer, id_used, in_storage}}};
+
+// The first word of `Used` gets the value.
+Instructions stored(std::uint32_t value, std::uint32_t function = id_main, std::uint32_t next = 90) {
+  return {{op_function, {id_void, function, 0, id_plain}},
+          {op_label, {next}},
+          {op_access_chain, {id_uint_pointer, next + 1, id_used, id_0}},
+          {op_store, {next + 1, value}},
+          {op_return, {}},
+          {op_function_end, {}}};
+}
+
+// The words of `Used` after a run.
+std::vector<std::uint32_t> run_assembled(const std::string& module, Status& status, std::vector<Define> constants = {},
+                                         std::string entry = "main") {
+  UserKernelSpec kernel;
+  kernel.dialect = Dialect::code_object;
+  kernel.path = "mine.spv";
+  kernel.text = module;
+  kernel.entry = std::move(entry);
+  kernel.constants = std::move(constants);
+  kernel.bindings.resize(1);
+  kernel.bindings[0].access = Access::read_write;
+  kernel.bindings[0].bytes = 16;
+  std::vector<std::vector<std::byte>> tensors{std::vector<std::byte>(16)};
+  status = support::run_kernel(kernel, tensors);
+  return values_of_bytes<std::uint32_t>(tensors[0]);
+}
+
+void check_assembled(const std::string& module, std::uint32_t first, std::vector<Define> constants = {},
+                     std::string entry = "main") {
+  Status status;
+  const auto words = run_assembled(module, status, std::move(constants), std::move(entry));
+  INFO(status.text());
+  REQUIRE(status.ok());
+  CHECK(words[0] == first);
+}
+
+void refuse_assembled(const std::string& module, const std::string& words, std::vector<Define> constants = {},
+                      std::string entry = "main") {
+  Status status;
+  run_assembled(module, status, std::move(constants), std::move(entry));
+  INFO(status.text());
+  CHECK(status.code == StatusCode::invalid_argument);
+  CHECK_THAT(status.message, Catch::Contains(words));
+}
+
 }  // namespace
+
+TEST_CASE("vulkan: a number of a SPIR-V instruction is not taken for a variable", "[vulkan][spirv]") {
+  if (!Vulkan::instance().usable()) return;
+  constexpr std::uint32_t id_local_pointer = id_more, id_unused_type = id_more + 1, id_unused_pointer = id_more + 2,
+                          id_scope = id_more + 3, id_local = id_more + 4, id_pair_type = id_more + 5;
+  constexpr std::uint32_t is_volatile = 1, exclusive_scan = 2, arithmetic = 63, subgroups = 61;
+  // Function control, a member of an array's length, a storage class, memory operands, a group operation, an index.
+  for (const std::uint32_t unused : {1U, 2U, 7U}) {
+    INFO("id " << unused);
+    const Instructions capabilities = {{op_capability, {subgroups}}, {op_capability, {arithmetic}}};
+    const Instructions names = {{op_decorate, {id_unused_type, block}},
+                                {op_member_decorate, {id_unused_type, 0, offset, 0}},
+                                {op_name, {{id_unused_type}, "Unused"}},
+                                {op_decorate, {unused, descriptor_set, 0}},
+                                {op_decorate, {unused, binding, 1}}};
+    const Instructions types = {{op_type_struct, {id_unused_type, id_uint}},
+                                {op_type_pointer, {id_unused_pointer, in_storage, id_unused_type}},
+                                {op_type_pointer, {id_local_pointer, in_function, id_uint}},
+                                {23, {id_pair_type, id_uint, 2}},  // OpTypeVector
+                                {op_constant, {id_uint, id_scope, 3}},
+                                {op_variable, {id_unused_pointer, unused, in_storage}}};
+    const Instructions function = {{op_function, {id_void, id_main, 1, id_plain}},
+                                   {op_label, {90}},
+                                   {op_variable, {id_local_pointer, id_local, in_function}},
+                                   {op_store, {id_local, id_42, is_volatile}},
+                                   {op_load, {id_uint, 91, id_local, is_volatile}},
+                                   {op_group_add, {id_uint, 92, id_scope, exclusive_scan, 91}},
+                                   {op_array_length, {id_uint, 93, id_used, 1}},
+                                   {op_composite_construct, {id_pair_type, 94, 92, 93}},
+                                   {op_composite_extract, {id_uint, 95, 94, 0}},
+                                   {op_composite_extract, {id_uint, 96, 94, 1}},
+                                   {op_add, {id_uint, 97, 95, 96}},
+                                   {op_add, {id_uint, 98, 97, 91}},
+                                   {op_access_chain, {id_uint_pointer, 99, id_used, id_0}},
+                                   {op_store, {99, 98}},
+                                   {op_return, {}},
+                                   {op_function_end, {}}};
+    const Instructions named = {names[2], used_names[0]};
+    const Instructions decorated = {names[0], names[1], names[3], names[4]};
+    const Instructions used = {used_names.begin() + 1, used_names.end()};
+    check_assembled(
+        assembled({start, capabilities, entry_of_main, named, decorated, used, used_types, types, function}), 45);
+  }
+}
 
 TEST_CASE("vulkan: a SPIR-V module of the user runs, with names and numbers of its own", "[vulkan][spirv]") {
   if (!Vulkan::instance().usable()) return;

@@ -34,35 +34,74 @@ std::size_t result_operand(spv::Op op) noexcept {
 
 // The first operand of an instruction of a function from which on there are literals or ids of values only.
 std::size_t first_literal(spv::Op op) noexcept {
+  const bool group_operation = (op >= spv::OpGroupIAdd && op <= spv::OpGroupSMax) ||
+                               (op >= spv::OpGroupNonUniformIAdd && op <= spv::OpGroupNonUniformLogicalXor) ||
+                               (op >= spv::OpGroupIAddNonUniformAMD && op <= spv::OpGroupSMaxNonUniformAMD);
+  if (group_operation) return 4;
   switch (op) {
     case spv::OpLine:
     case spv::OpSelectionMerge:
+    case spv::OpLifetimeStart:
+    case spv::OpLifetimeStop:
       return 2;
+    case spv::OpFunction:
     case spv::OpStore:
     case spv::OpLoopMerge:
     case spv::OpSwitch:
     case spv::OpCopyMemory:
       return 3;
     case spv::OpLoad:
+    case spv::OpArrayLength:
+    case spv::OpCopyMemorySized:
     case spv::OpCompositeExtract:
     case spv::OpBranchConditional:
+    case spv::OpGroupNonUniformBallotBitCount:
     case spv::OpImageWrite:
       return 4;
     case spv::OpCompositeInsert:
     case spv::OpVectorShuffle:
+    case spv::OpSDot:
+    case spv::OpUDot:
+    case spv::OpSUDot:
     case spv::OpImageRead:
     case spv::OpImageFetch:
     case spv::OpImageSampleImplicitLod:
     case spv::OpImageSampleExplicitLod:
+    case spv::OpImageSampleProjImplicitLod:
+    case spv::OpImageSampleProjExplicitLod:
+    case spv::OpImageSparseRead:
+    case spv::OpImageSparseFetch:
+    case spv::OpImageSparseSampleImplicitLod:
+    case spv::OpImageSparseSampleExplicitLod:
+    case spv::OpCooperativeMatrixStoreNV:
       return 5;
+    case spv::OpSDotAccSat:
+    case spv::OpUDotAccSat:
+    case spv::OpSUDotAccSat:
     case spv::OpImageGather:
     case spv::OpImageDrefGather:
     case spv::OpImageSampleDrefImplicitLod:
     case spv::OpImageSampleDrefExplicitLod:
+    case spv::OpImageSampleProjDrefImplicitLod:
+    case spv::OpImageSampleProjDrefExplicitLod:
+    case spv::OpImageSparseGather:
+    case spv::OpImageSparseDrefGather:
+    case spv::OpImageSparseSampleDrefImplicitLod:
+    case spv::OpImageSparseSampleDrefExplicitLod:
+    case spv::OpCooperativeMatrixLoadNV:
       return 6;
+    case spv::OpImageSampleFootprintNV:
+      return 7;
     default:
       return SIZE_MAX;
   }
+}
+
+// A literal in front of operands that may be variables.
+bool is_literal(spv::Op op, std::size_t operand) noexcept {
+  const bool storage_class = op == spv::OpVariable && operand == 3;
+  const bool number_of_function = op == spv::OpExtInst && operand == 4;
+  return storage_class || number_of_function;
 }
 
 // An operation on integers of 32 bits and booleans; nullopt: another one, or one that has no result.
@@ -410,13 +449,13 @@ void SpirvModule::mark_used() {
   for_each_reached([this](Instruction instruction) { mark_operands(instruction); });
 }
 
-// Where a literal of a rare instruction has the number of a variable, it marks it too: a resource too many is asked
-// for, none is missed.
+// Where a literal of an instruction that first_literal() lacks has the number of a variable, it marks it too: a
+// resource too many is asked for, none is missed.
 void SpirvModule::mark_operands(Instruction instruction) {
   const bool chain = op(instruction) == spv::OpAccessChain || op(instruction) == spv::OpInBoundsAccessChain;
   const std::size_t end = std::min(instruction.size(), first_literal(op(instruction)));
   for (std::size_t i = 1; i < end; ++i) {
-    if (op(instruction) == spv::OpExtInst && i == 4) continue;  // the number of the function
+    if (is_literal(op(instruction), i)) continue;
     const auto variable = std::ranges::lower_bound(variables_, instruction[i], {}, &SpirvVariable::id);
     if (variable == variables_.end() || variable->id != instruction[i]) continue;
     variable->used = true;
