@@ -83,6 +83,7 @@ std::string assembled(const std::vector<Instructions>& parts) {
 }
 
 enum : std::uint32_t {
+  op_source = 3,
   op_name = 5,
   op_memory_model = 14,
   op_entry_point = 15,
@@ -246,6 +247,18 @@ TEST_CASE("vulkan: a number of a SPIR-V instruction is not taken for a variable"
     check_assembled(
         assembled({start, capabilities, entry_of_main, named, decorated, used, used_types, types, function}), 45);
   }
+}
+
+TEST_CASE("vulkan: the language that a SPIR-V module was written in does not matter", "[vulkan][spirv]") {
+  if (!Vulkan::instance().usable()) return;
+  for (const std::uint32_t language : {2U, 11U, 4000U}) {
+    INFO("language " << language);
+    const Instructions source = {{op_source, {language, 1}}};
+    check_assembled(assembled({start, entry_of_main, source, used_names, used_types, stored(id_42)}), 42);
+  }
+  refuse_assembled(
+      assembled({start, {{op_capability, {40000}}}, entry_of_main, used_names, used_types, stored(id_42)}),
+      "Invalid capability operand: 40000: the SPIRV-Tools that Kiln was built with do not know this number");
 }
 
 TEST_CASE("vulkan: a SPIR-V module of the user runs, with names and numbers of its own", "[vulkan][spirv]") {

@@ -220,12 +220,36 @@ Result<CompiledGlsl> compile_glsl(const KernelSource& source) {
   return CompiledGlsl{{words.begin(), words.end()}, *values};
 }
 
+// The language that a module was written in is information only. SPIRV-Tools refuse the numbers that they do not know.
+void forget_new_languages(std::vector<std::uint32_t>& words) {
+  constexpr std::size_t header_words = 5;
+  constexpr std::uint32_t last_known = spv::SourceLanguageCPP_for_OpenCL;
+  for (std::size_t at = header_words; at < words.size();) {
+    const std::size_t length = words[at] >> spv::WordCountShift;
+    if (length == 0 || length > words.size() - at) return;
+    const auto op = static_cast<spv::Op>(words[at] & spv::OpCodeMask);
+    if (op == spv::OpFunction) return;
+    if (op == spv::OpSource && length > 1 && words[at + 1] > last_known) words[at + 1] = spv::SourceLanguageUnknown;
+    at += length;
+  }
+}
+
+// What "Invalid capability operand: 4473" and "Invalid opcode: 4473" leave out.
+std::string with_advice(std::string message) {
+  const bool unknown_number = message.starts_with("Invalid ") && (message.find(" operand: ") != std::string::npos ||
+                                                                  message.find(" opcode: ") != std::string::npos);
+  if (!unknown_number) return message;
+  return message +
+         ": the SPIRV-Tools that Kiln was built with do not know this number. The module is newer, or damaged";
+}
+
 Result<std::vector<std::uint32_t>> validated(std::string_view bytes, std::uint32_t vulkan_version, BlockLayout layout) {
   if (bytes.size() % sizeof(std::uint32_t) != 0) {
     return invalid_argument("a SPIR-V module of " + std::to_string(bytes.size()) + " bytes, expected whole words");
   }
   std::vector<std::uint32_t> words(bytes.size() / sizeof(std::uint32_t));
   std::memcpy(words.data(), bytes.data(), bytes.size());
+  forget_new_languages(words);
   const spv_target_env environment = vulkan_version >= VK_API_VERSION_1_3   ? SPV_ENV_VULKAN_1_3
                                      : vulkan_version >= VK_API_VERSION_1_2 ? SPV_ENV_VULKAN_1_2
                                                                             : SPV_ENV_VULKAN_1_1;
@@ -242,7 +266,7 @@ Result<std::vector<std::uint32_t>> validated(std::string_view bytes, std::uint32
   return invalid_argument("SPIR-V validation: " + (message == nullptr
                                                        ? "result " + std::to_string(result)
                                                        : "instruction " + std::to_string(message->position.index) +
-                                                             ": " + std::string(message->error)));
+                                                             ": " + with_advice(message->error)));
 }
 
 std::string capability_name(std::uint32_t capability) {

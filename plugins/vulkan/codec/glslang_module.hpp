@@ -29,7 +29,7 @@ struct GlslangModule {
   // the error has the compiler's whole log with the user's file names. unsupported: another dialect.
   Result<CompiledGlsl> (*compile)(const KernelSource& source);
   // The words in this machine's byte order, validated for the version of Vulkan and the layouts that the device takes.
-  // invalid_argument: the error has the validator's message.
+  // A source language that SPIRV-Tools do not know becomes 0. invalid_argument: the error has the validator's message.
   Result<std::vector<std::uint32_t>> (*validated)(std::string_view bytes, std::uint32_t vulkan_version,
                                                   BlockLayout layout);
   // Of a SPIR-V capability, as its specification writes it; "number N" where glslang does not know it.
