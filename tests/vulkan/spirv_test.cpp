@@ -71,8 +71,8 @@ struct Operands {
 };
 using Instructions = std::vector<std::pair<std::uint32_t, Operands>>;
 
-std::string assembled(const std::vector<Instructions>& parts) {
-  std::vector<std::uint32_t> words{0x07230203, 0x00010300, 0, 100, 0};
+std::string assembled(const std::vector<Instructions>& parts, std::uint32_t version = 0x00010300) {
+  std::vector<std::uint32_t> words{0x07230203, version, 0, 100, 0};
   for (const Instructions& part : parts) {
     for (const auto& [op, operands] : part) {
       words.push_back(static_cast<std::uint32_t>(operands.words.size() + 1) << 16 | op);
@@ -110,7 +110,6 @@ enum : std::uint32_t {
   op_member_decorate = 72,
   op_composite_construct = 80,
   op_composite_extract = 81,
-  op_convert_s = 114,
   op_add = 128,
   op_label = 248,
   op_return = 253,
@@ -139,13 +138,11 @@ const Instructions start = {{op_capability, {1}}};
 const Instructions entry_of_main = {{op_memory_model, {0, 1}},
                                     {op_entry_point, {{compute, id_main}, "main"}},
                                     {op_execution_mode, {id_main, local_size, 1, 1, 1}}};
-const Instructions used_names = {{op_name, {{id_used_type}, "Used"}},
-                                 {op_decorate, {id_array, array_stride, 4}},
-                                 {op_decorate, {id_used_type, block}},
-                                 {op_member_decorate, {id_used_type, 0, offset, 0}},
-                                 {op_member_decorate, {id_used_type, 1, offset, 4}},
-                                 {op_decorate, {id_used, descriptor_set, 0}},
-                                 {op_decorate, {id_used, binding, 0}}};
+const Instructions used_name = {{op_name, {{id_used_type}, "Used"}}};
+const Instructions used_layout = {
+    {op_decorate, {id_array, array_stride, 4}},         {op_decorate, {id_used_type, block}},
+    {op_member_decorate, {id_used_type, 0, offset, 0}}, {op_member_decorate, {id_used_type, 1, offset, 4}},
+    {op_decorate, {id_used, descriptor_set, 0}},        {op_decorate, {id_used, binding, 0}}};
 const Instructions used_types = {{op_type_void, {id_void}},
                                  {op_type_function, {id_plain, id_void}},
                                  {op_type_int, {id_uint, 32, 0}},
@@ -214,11 +211,11 @@ TEST_CASE("vulkan: a number of a SPIR-V instruction is not taken for a variable"
   for (const std::uint32_t unused : {1U, 2U, 7U}) {
     INFO("id " << unused);
     const Instructions capabilities = {{op_capability, {subgroups}}, {op_capability, {arithmetic}}};
-    const Instructions names = {{op_decorate, {id_unused_type, block}},
-                                {op_member_decorate, {id_unused_type, 0, offset, 0}},
-                                {op_name, {{id_unused_type}, "Unused"}},
-                                {op_decorate, {unused, descriptor_set, 0}},
-                                {op_decorate, {unused, binding, 1}}};
+    const Instructions name = {{op_name, {{id_unused_type}, "Unused"}}};
+    const Instructions layout = {{op_decorate, {id_unused_type, block}},
+                                 {op_member_decorate, {id_unused_type, 0, offset, 0}},
+                                 {op_decorate, {unused, descriptor_set, 0}},
+                                 {op_decorate, {unused, binding, 1}}};
     const Instructions types = {{op_type_struct, {id_unused_type, id_uint}},
                                 {op_type_pointer, {id_unused_pointer, in_storage, id_unused_type}},
                                 {op_type_pointer, {id_local_pointer, in_function, id_uint}},
@@ -241,11 +238,9 @@ TEST_CASE("vulkan: a number of a SPIR-V instruction is not taken for a variable"
                                    {op_store, {99, 98}},
                                    {op_return, {}},
                                    {op_function_end, {}}};
-    const Instructions named = {names[2], used_names[0]};
-    const Instructions decorated = {names[0], names[1], names[3], names[4]};
-    const Instructions used = {used_names.begin() + 1, used_names.end()};
-    check_assembled(
-        assembled({start, capabilities, entry_of_main, named, decorated, used, used_types, types, function}), 45);
+    check_assembled(assembled({start, capabilities, entry_of_main, name, used_name, layout, used_layout, used_types,
+                               types, function}),
+                    45);
   }
 }
 
@@ -254,11 +249,34 @@ TEST_CASE("vulkan: the language that a SPIR-V module was written in does not mat
   for (const std::uint32_t language : {2U, 11U, 4000U}) {
     INFO("language " << language);
     const Instructions source = {{op_source, {language, 1}}};
-    check_assembled(assembled({start, entry_of_main, source, used_names, used_types, stored(id_42)}), 42);
+    check_assembled(assembled({start, entry_of_main, source, used_name, used_layout, used_types, stored(id_42)}), 42);
   }
   refuse_assembled(
-      assembled({start, {{op_capability, {40000}}}, entry_of_main, used_names, used_types, stored(id_42)}),
+      assembled({start, {{op_capability, {40000}}}, entry_of_main, used_name, used_layout, used_types, stored(id_42)}),
       "Invalid capability operand: 40000: the SPIRV-Tools that Kiln was built with do not know this number");
+}
+
+TEST_CASE("vulkan: only compute shaders of a SPIR-V module count as entry points", "[vulkan][spirv]") {
+  if (!Vulkan::instance().usable()) return;
+  constexpr std::uint32_t id_vertex = id_more, vertex = 0;
+  const Instructions memory_model = {entry_of_main[0]}, compute_main = {entry_of_main[1]}, size = {entry_of_main[2]};
+  const Instructions compute_other = {{op_entry_point, {{compute, id_main}, "other"}}};
+  const Instructions vertex_main = {{op_entry_point, {{vertex, id_vertex}, "main"}}};
+  const Instructions empty = {{op_function, {id_void, id_vertex, 0, id_plain}},
+                              {op_label, {id_more + 1}},
+                              {op_return, {}},
+                              {op_function_end, {}}};
+  const auto module = [&](const Instructions& first, const Instructions& second) {
+    const Instructions mode = second.empty() ? Instructions() : size;
+    return assembled(
+        {start, memory_model, first, second, mode, used_name, used_layout, used_types, empty, stored(id_42)});
+  };
+  check_assembled(module(vertex_main, compute_main), 42);
+  check_assembled(module(compute_main, vertex_main), 42);
+  check_assembled(module(vertex_main, compute_other), 42);
+  check_assembled(module(vertex_main, compute_other), 42, {}, "other");
+  refuse_assembled(module(vertex_main, {}), "its entry point main is a vertex shader, expected a compute shader");
+  refuse_assembled(module(vertex_main, compute_other), "no entry point 'none' (it has other)", {}, "none");
 }
 
 TEST_CASE("vulkan: a SPIR-V module of the user runs, with names and numbers of its own", "[vulkan][spirv]") {

@@ -104,6 +104,43 @@ bool is_literal(spv::Op op, std::size_t operand) noexcept {
   return storage_class || number_of_function;
 }
 
+std::string words_of_model(std::uint32_t model) {
+  switch (model) {
+    case spv::ExecutionModelVertex:
+      return "a vertex shader";
+    case spv::ExecutionModelTessellationControl:
+      return "a tessellation control shader";
+    case spv::ExecutionModelTessellationEvaluation:
+      return "a tessellation evaluation shader";
+    case spv::ExecutionModelGeometry:
+      return "a geometry shader";
+    case spv::ExecutionModelFragment:
+      return "a fragment shader";
+    case spv::ExecutionModelKernel:
+      return "an OpenCL kernel";
+    case spv::ExecutionModelTaskNV:
+    case spv::ExecutionModelTaskEXT:
+      return "a task shader";
+    case spv::ExecutionModelMeshNV:
+    case spv::ExecutionModelMeshEXT:
+      return "a mesh shader";
+    case spv::ExecutionModelRayGenerationKHR:
+      return "a ray generation shader";
+    case spv::ExecutionModelIntersectionKHR:
+      return "an intersection shader";
+    case spv::ExecutionModelAnyHitKHR:
+      return "an any-hit shader";
+    case spv::ExecutionModelClosestHitKHR:
+      return "a closest-hit shader";
+    case spv::ExecutionModelMissKHR:
+      return "a miss shader";
+    case spv::ExecutionModelCallableKHR:
+      return "a callable shader";
+    default:
+      return "of execution model " + std::to_string(model);
+  }
+}
+
 // An operation on integers of 32 bits and booleans; nullopt: another one, or one that has no result.
 std::optional<std::uint32_t> value_of(spv::Op op, std::uint32_t a, std::uint32_t b, std::uint32_t c) noexcept {
   const auto x = static_cast<std::int32_t>(a), y = static_cast<std::int32_t>(b);
@@ -216,21 +253,35 @@ Status SpirvModule::index() {
 }
 
 Status SpirvModule::find_entry(std::string_view name) {
+  struct Found {
+    Instruction entry;
+    std::string name;
+  };
+  std::vector<Found> compute, others;  // a name may be that of one for each execution model
   std::string known;
   for (const std::size_t at : entries_) {
     const Instruction entry = Instruction(words_).subspan(at, words_[at] >> spv::WordCountShift);
-    const std::string found = text_at(entry, 3);
-    known += (known.empty() ? "" : ", ") + found;
-    if (found != name && !(name == "main" && entries_.size() == 1)) continue;
-    if (operand(entry, 1) != spv::ExecutionModelGLCompute) {
-      return invalid_argument("its entry point " + found + " is of execution model " +
-                              std::to_string(operand(entry, 1)) + ", expected 5 (GLCompute)");
-    }
-    entry_function_ = operand(entry, 2);
-    entry_ = found;
+    const bool is_compute = operand(entry, 1) == spv::ExecutionModelGLCompute;
+    (is_compute ? compute : others).push_back({entry, text_at(entry, 3)});
+    if (is_compute) known += (known.empty() ? "" : ", ") + compute.back().name;
+  }
+  const auto find = [name](const std::vector<Found>& all, bool may_be_another) {
+    const auto found = std::ranges::find(all, name, &Found::name);
+    return found == all.end() && may_be_another && all.size() == 1 ? all.begin() : found;
+  };
+  if (const auto found = find(compute, name == "main"); found != compute.end()) {
+    entry_function_ = operand(found->entry, 2);
+    entry_ = found->name;
     return {};
   }
-  return invalid_argument("has no entry point '" + std::string(name) + "' (it has " + (known.empty() ? "none" : known) +
+  if (const auto found = find(others, name == "main" && compute.empty()); found != others.end()) {
+    return invalid_argument("its entry point " + found->name + " is " + words_of_model(operand(found->entry, 1)) +
+                            ", expected a compute shader" + (known.empty() ? "" : " (it has " + known + ")"));
+  }
+  return invalid_argument("has no entry point '" + std::string(name) + "' (it has " +
+                          (!known.empty()   ? known
+                           : others.empty() ? "none"
+                                            : "none for compute") +
                           "). Give one of them as entry of the job");
 }
 
