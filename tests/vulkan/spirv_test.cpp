@@ -279,6 +279,34 @@ TEST_CASE("vulkan: only compute shaders of a SPIR-V module count as entry points
   refuse_assembled(module(vertex_main, compute_other), "no entry point 'none' (it has other)", {}, "none");
 }
 
+TEST_CASE("vulkan: specialization constants of a SPIR-V module that share a name are set by their numbers",
+          "[vulkan][spirv][specialization]") {
+  if (!Vulkan::instance().usable()) return;
+  constexpr std::uint32_t id_first = id_more, id_second = id_more + 1, id_third = id_more + 2, id_sum = id_more + 3;
+  const Instructions names = {
+      {op_name, {{id_first}, "A"}}, {op_name, {{id_second}, "A"}}, {op_name, {{id_third}, "B"}}};
+  const Instructions numbers = {{op_decorate, {id_first, spec_id, 0}},
+                                {op_decorate, {id_second, spec_id, 7}},
+                                {op_decorate, {id_third, spec_id, 5}}};
+  const Instructions constants = {{op_spec_constant, {id_uint, id_first, 100}},
+                                  {op_spec_constant, {id_uint, id_second, 20}},
+                                  {op_spec_constant, {id_uint, id_third, 3}},
+                                  {op_spec_constant_op, {id_uint, id_sum, op_add, id_first, id_second}},
+                                  {op_spec_constant_op, {id_uint, id_sum + 1, op_add, id_sum, id_third}}};
+  const std::string module = assembled(
+      {start, entry_of_main, names, used_name, numbers, used_layout, used_types, constants, stored(id_sum + 1)});
+  check_assembled(module, 123);
+  check_assembled(module, 423, {{"constant0", "400"}});
+  check_assembled(module, 153, {{"constant7", "50"}});
+  check_assembled(module, 129, {{"constant5", "9"}});  // of B
+  check_assembled(module, 129, {{"B", "9"}});
+  refuse_assembled(module, "constant A: 2 specialization constants have this name. Give them as constant0, constant7",
+                   {{"A", "1"}});
+  refuse_assembled(module, "(it has constant0, constant7, B)", {{"C", "1"}});
+  refuse_assembled(module, "constant constant5: the same specialization constant as B",
+                   {{"B", "9"}, {"constant5", "8"}});
+}
+
 TEST_CASE("vulkan: a SPIR-V module of the user runs, with names and numbers of its own", "[vulkan][spirv]") {
   if (!Vulkan::instance().usable()) return;
   std::vector<std::vector<std::byte>> tensors{bytes_of_values(ramp()), bytes_of_values(std::vector<float>(lanes)),

@@ -69,22 +69,30 @@ class Constants {
     for (std::size_t axis = 0; axis < 3; ++axis) {
       const auto found = all_.find(size_[axis]);
       if (found == all_.end() || !found->second.number) continue;
-      if (Status status = set(found->second, std::to_string(lanes[axis])); !status.ok()) return status;
+      if (Status status = write_all(*found->second.number, std::to_string(lanes[axis])); !status.ok()) return status;
     }
     return {};
   }
 
   Status set(const Define& value, UnknownConstants unknown) {
-    std::set<std::string> names;
+    std::map<std::string, std::set<std::uint32_t>> numbers;  // by name
     for (const auto& [id, constant] : all_) {
-      if (!constant.number) continue;
-      const std::string name = name_of(id, constant);
-      if (name == value.name) return set(constant, value.text).within("constant " + value.name);
-      names.insert(name);
+      if (constant.number) numbers[name_of(id, constant)].insert(*constant.number);
+    }
+    const auto named = numbers.find(value.name);
+    if (named != numbers.end() && named->second.size() == 1) return set(*named->second.begin(), value);
+    for (const auto& [id, constant] : all_) {
+      if (constant.number && numbered(*constant.number) == value.name) return set(*constant.number, value);
+    }
+    if (named != numbers.end()) {
+      return invalid_argument("constant " + value.name + ": " + std::to_string(named->second.size()) +
+                              " specialization constants have this name. Give them as " + list(named->second));
     }
     if (unknown == UnknownConstants::ignored) return {};
     std::string known;
-    for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
+    for (const auto& [name, those] : numbers) {
+      known += (known.empty() ? "" : ", ") + (those.size() == 1 ? name : list(those));
+    }
     return invalid_argument("constant " + value.name + ": the module has no such specialization constant (it has " +
                             (known.empty() ? "none" : known) + ")");
   }
@@ -153,14 +161,31 @@ class Constants {
   std::string name_of(std::uint32_t id, const Constant& constant) const {
     const auto named = names_.find(id);
     if (named != names_.end() && !named->second.empty()) return named->second;
-    return "constant" + std::to_string(*constant.number);
+    return numbered(*constant.number);
   }
 
-  // In every constant of the same number.
-  Status set(const Constant& constant, const std::string& text) {
-    for (const auto& [id, other] : all_) {
-      if (other.number != constant.number || other.at == 0) continue;
-      if (Status status = write(other.at, text); !status.ok()) return status;
+  static std::string numbered(std::uint32_t number) { return "constant" + std::to_string(number); }
+
+  static std::string list(const std::set<std::uint32_t>& numbers) {
+    std::string all;
+    for (const std::uint32_t number : numbers) all += (all.empty() ? "" : ", ") + numbered(number);
+    return all;
+  }
+
+  Status set(std::uint32_t number, const Define& value) {
+    const auto [earlier, is_first] = given_.emplace(number, value.name);
+    if (!is_first) {
+      return invalid_argument("constant " + value.name + ": the same specialization constant as " + earlier->second +
+                              ". Give one of them");
+    }
+    return write_all(number, value.text).within("constant " + value.name);
+  }
+
+  // In every constant of this number.
+  Status write_all(std::uint32_t number, const std::string& text) {
+    for (const auto& [id, constant] : all_) {
+      if (constant.number != number || constant.at == 0) continue;
+      if (Status status = write(constant.at, text); !status.ok()) return status;
     }
     return {};
   }
@@ -207,6 +232,7 @@ class Constants {
   std::vector<std::uint32_t> words_;
   std::map<std::uint32_t, std::string> names_;  // by id
   std::map<std::uint32_t, Constant> all_;       // with a SpecId, by id
+  std::map<std::uint32_t, std::string> given_;  // names that the job gave values by, by SpecId
   std::map<std::uint32_t, std::size_t> types_;  // of numbers, by id
   std::uint32_t whole_size_ = 0;                // the constant that overrides the local size
   std::array<std::uint32_t, 3> size_{};         // ids of the local size
