@@ -30,6 +30,27 @@ TEST_CASE("vulkan: specialization constants have the values of the job's constan
   check(Kernel(half, "HALF").constant("HALF", "-0.1"), {-0.0999755859375F});
 }
 
+TEST_CASE("vulkan: an array's length may be computed from a specialization constant of any integer type",
+          "[vulkan][interface][specialization]") {
+  if (!Vulkan::instance().usable()) return;
+  const auto kernel = [](const std::string& type, const std::string& length) {
+    return Kernel(
+        "#version 450\n#extension GL_EXT_shader_explicit_arithmetic_types : require\nlayout(local_size_x = 64) in;\n"
+        "layout(constant_id = 0) const " +
+            type + " N = " + type + "(2);\nshared float kept[" + length + "];\n",
+        "(kept[0] = 1.0, barrier(), kept[0] + kept.length() * 10)");
+  };
+  check(kernel("int64_t", "int(N)"), {21});
+  check(kernel("int64_t", "int(N)").constant("N", "5"), {51});
+  check(kernel("int64_t", "int(-N)").constant("N", "-6"), {61});
+  check(kernel("int64_t", "int(N * N - N / 2L)").constant("N", "4"), {141});
+  check(kernel("int64_t", "N > 5000000000L ? int(N >> 32) : 7").constant("N", "0x900000000"), {91});
+  check(kernel("uint64_t", "N > 5000000000UL ? 9 : 7").constant("N", "0x900000000"), {91});
+  refuse(kernel("int64_t", "int(N)").constant("N", "1000000"), "4000000 bytes of shared memory, the device has");
+  check(kernel("int16_t", "int(-N) / 100").constant("N", "-600"), {61});
+  check(kernel("int8_t", "int(N) + 138").constant("N", "-128"), {101});
+}
+
 TEST_CASE("vulkan: a declaration that the text leaves out makes no specialization constant",
           "[vulkan][interface][specialization]") {
   if (!Vulkan::instance().usable()) return;

@@ -307,6 +307,46 @@ TEST_CASE("vulkan: specialization constants of a SPIR-V module that share a name
                    {{"B", "9"}, {"constant5", "8"}});
 }
 
+TEST_CASE("vulkan: a length of an array may be converted from an unsigned number", "[vulkan][spirv]") {
+  if (!Vulkan::instance().usable()) return;
+  constexpr std::uint32_t id_wide = id_more, id_count = id_more + 1, id_length = id_more + 2,
+                          id_shared_type = id_more + 3, id_pointer = id_more + 4, id_shared = id_more + 5,
+                          op_convert_u = 113, int64 = 11, workgroup = 4;
+  const Instructions entry = {
+      entry_of_main[0], {op_entry_point, {{compute, id_main}, "main", {id_used, id_shared}}}, entry_of_main[2]};
+  const Instructions number = {{op_decorate, {id_count, spec_id, 0}}};
+  const Instructions types = {{op_type_int, {id_wide, 64, 0}},
+                              {op_spec_constant, {id_wide, id_count, 2, 0}},
+                              {op_spec_constant_op, {id_uint, id_length, op_convert_u, id_count}},
+                              {op_type_array, {id_shared_type, id_uint, id_length}},
+                              {op_type_pointer, {id_pointer, workgroup, id_shared_type}},
+                              {op_variable, {id_pointer, id_shared, workgroup}}};
+  Instructions function = stored(id_length);
+  function.insert(function.begin() + 2, {op_load, {id_shared_type, 95, id_shared}});
+  const std::string module =
+      assembled({start, {{op_capability, {int64}}}, entry, used_name, number, used_layout, used_types, types, function},
+                0x00010400);
+  check_assembled(module, 2);
+  check_assembled(module, 3, {{"constant0", "3"}});
+  check_assembled(module, 3, {{"constant0", "0x100000003"}});
+  refuse_assembled(module, "4000000 bytes of shared memory, the device has", {{"constant0", "1000000"}});
+}
+
+TEST_CASE("vulkan: a length of an array that has no value is named", "[vulkan][spirv]") {
+  if (!Vulkan::instance().usable()) return;
+  constexpr std::uint32_t id_count = id_more, id_length = id_more + 1, op_divide = 134;
+  const Instructions name = {{op_name, {{id_count}, "COUNT"}}};
+  const Instructions number = {{op_decorate, {id_count, spec_id, 0}}};
+  const Instructions length = {{op_spec_constant, {id_uint, id_count, 0}},
+                               {op_spec_constant_op, {id_uint, id_length, op_divide, id_42, id_count}},
+                               {op_type_array, {id_more + 2, id_uint, id_length}}};
+  refuse_assembled(
+      assembled({start, entry_of_main, name, used_name, number, used_layout, used_types, length, stored(id_42)}),
+      "the length of an array, which depends on COUNT, is no number");
+  refuse_assembled(assembled({start, entry_of_main, used_name, number, used_layout, used_types, length, stored(id_42)}),
+                   ": the length of an array is no number");
+}
+
 TEST_CASE("vulkan: a SPIR-V module of the user runs, with names and numbers of its own", "[vulkan][spirv]") {
   if (!Vulkan::instance().usable()) return;
   std::vector<std::vector<std::byte>> tensors{bytes_of_values(ramp()), bytes_of_values(std::vector<float>(lanes)),

@@ -141,12 +141,26 @@ std::string words_of_model(std::uint32_t model) {
   }
 }
 
-// An operation on integers of 32 bits and booleans; nullopt: another one, or one that has no result.
-std::optional<std::uint32_t> value_of(spv::Op op, std::uint32_t a, std::uint32_t b, std::uint32_t c) noexcept {
-  const auto x = static_cast<std::int32_t>(a), y = static_cast<std::int32_t>(b);
-  const bool divides = y != 0 && !(x == std::numeric_limits<std::int32_t>::min() && y == -1);
-  const auto bits = [](std::int32_t value) { return static_cast<std::uint32_t>(value); };
+std::uint64_t cut(std::uint64_t value, std::uint32_t bits) noexcept {
+  return value & std::numeric_limits<std::uint64_t>::max() >> (64 - bits);
+}
+
+std::int64_t sign_extended(std::uint64_t value, std::uint32_t bits) noexcept {
+  return static_cast<std::int64_t>(value << (64 - bits)) >> (64 - bits);
+}
+
+// An operation on integers and booleans, the first of `bits` bits, from 1 to 64. nullopt: another one, or one that has
+// no result. Bits beyond the result's type are without meaning.
+std::optional<std::uint64_t> value_of(spv::Op op, std::uint32_t bits, std::uint64_t a, std::uint64_t b,
+                                      std::uint64_t c) noexcept {
+  const std::int64_t x = sign_extended(a, bits), y = sign_extended(b, bits);
+  const bool divides = y != 0 && !(x == std::numeric_limits<std::int64_t>::min() >> (64 - bits) && y == -1);
+  const auto as_bits = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
   switch (op) {
+    case spv::OpUConvert:
+      return a;
+    case spv::OpSConvert:
+      return as_bits(x);
     case spv::OpSNegate:
       return 0U - a;
     case spv::OpNot:
@@ -164,17 +178,17 @@ std::optional<std::uint32_t> value_of(spv::Op op, std::uint32_t a, std::uint32_t
     case spv::OpUMod:
       return b == 0 ? std::nullopt : std::optional(a % b);
     case spv::OpSDiv:
-      return divides ? std::optional(bits(x / y)) : std::nullopt;
+      return divides ? std::optional(as_bits(x / y)) : std::nullopt;
     case spv::OpSRem:
-      return divides ? std::optional(bits(x % y)) : std::nullopt;
+      return divides ? std::optional(as_bits(x % y)) : std::nullopt;
     case spv::OpSMod:  // with the sign of the second
-      return divides ? std::optional(bits(x % y != 0 && (x < 0) != (y < 0) ? x % y + y : x % y)) : std::nullopt;
+      return divides ? std::optional(as_bits(x % y != 0 && (x < 0) != (y < 0) ? x % y + y : x % y)) : std::nullopt;
     case spv::OpShiftLeftLogical:
-      return b < 32 ? std::optional(a << b) : std::nullopt;
+      return b < bits ? std::optional(a << b) : std::nullopt;
     case spv::OpShiftRightLogical:
-      return b < 32 ? std::optional(a >> b) : std::nullopt;
+      return b < bits ? std::optional(a >> b) : std::nullopt;
     case spv::OpShiftRightArithmetic:
-      return b < 32 ? std::optional(bits(x >> b)) : std::nullopt;
+      return b < bits ? std::optional(as_bits(x >> b)) : std::nullopt;
     case spv::OpBitwiseAnd:
     case spv::OpLogicalAnd:
       return a & b;
@@ -249,7 +263,12 @@ Status SpirvModule::index() {
     at += length;
   }
   std::ranges::stable_sort(names_, {}, &std::pair<Place, std::size_t>::first);  // the first of a place counts
-  return {};
+  if (unknown_lengths_.empty()) return {};
+  const auto [length, at] = unknown_lengths_.front();
+  const std::string from = name_in_operation(length);
+  return invalid_argument((from.empty() ? "word " + std::to_string(at) + ": the length of an array"
+                                        : "the length of an array, which depends on " + from + ",") +
+                          " is no number that Kiln can evaluate. Use a constant");
 }
 
 Status SpirvModule::find_entry(std::string_view name) {
@@ -333,9 +352,8 @@ Status SpirvModule::index(Instruction instruction, std::size_t at) {
       evaluate(instruction);
       break;
     case spv::OpTypeArray:
-      if (constant(operand(instruction, 3))) break;
-      return invalid_argument("word " + std::to_string(at) +
-                              ": an array whose length is no number that Kiln can evaluate. Use a constant");
+      if (!constant(operand(instruction, 3))) unknown_lengths_.emplace_back(operand(instruction, 3), at);
+      break;
     default:
       break;
   }
@@ -374,39 +392,79 @@ std::optional<std::uint32_t> SpirvModule::decoration(std::uint32_t type, std::ui
   return found == place->second.end() ? std::nullopt : std::optional(found->second);
 }
 
+std::uint32_t SpirvModule::bits_of(std::uint32_t type) const noexcept {
+  const Instruction declared = definition(type);
+  if (op(declared) == spv::OpTypeBool) return 1;
+  const std::uint32_t bits = op(declared) == spv::OpTypeInt ? operand(declared, 2) : 0;
+  return bits <= 64 ? bits : 0;
+}
+
 // Operands are defined before.
 void SpirvModule::evaluate(Instruction operation) {
-  const auto is_plain = [this](std::uint32_t type) {
-    const Instruction declared = definition(type);
-    return op(declared) == spv::OpTypeBool || (op(declared) == spv::OpTypeInt && operand(declared, 2) == 32);
-  };
   const auto code = static_cast<spv::Op>(operand(operation, 3));
-  if (!is_plain(operand(operation, 1))) return;
+  const std::uint32_t bits = bits_of(operand(operation, 1));
+  if (bits == 0) return;
   if (code == spv::OpCompositeExtract) {  // of gl_WorkGroupSize
     const Instruction whole = definition(operand(operation, 4));
     const bool is_list = op(whole) == spv::OpConstantComposite || op(whole) == spv::OpSpecConstantComposite;
-    const auto value = constant(operand(whole, std::size_t{3} + operand(operation, 5)));
+    const auto value = number(operand(whole, std::size_t{3} + operand(operation, 5)));
     if (is_list && operation.size() == 6 && value) evaluated_[operand(operation, 2)] = *value;
     return;
   }
-  std::array<std::uint32_t, 3> values{};
+  std::array<std::uint64_t, 3> values{};
   for (std::size_t i = 4; i < operation.size(); ++i) {
-    const Instruction given = definition(operation[i]);
-    const bool is_true = op(given) == spv::OpConstantTrue || op(given) == spv::OpSpecConstantTrue;
-    const bool is_false = op(given) == spv::OpConstantFalse || op(given) == spv::OpSpecConstantFalse;
-    const auto value = is_true || is_false ? std::optional<std::uint32_t>(is_true ? 1 : 0) : constant(operation[i]);
-    if (!value || i - 4 >= values.size() || !is_plain(operand(given, 1))) return;
+    const auto value = number(operation[i]);
+    if (!value || i - 4 >= values.size()) return;
     values[i - 4] = *value;
   }
-  if (const auto value = value_of(code, values[0], values[1], values[2])) evaluated_[operand(operation, 2)] = *value;
+  const std::uint32_t given = bits_of(operand(definition(operand(operation, 4)), 1));
+  if (given == 0) return;
+  const auto value = value_of(code, given, values[0], values[1], values[2]);
+  if (value) evaluated_[operand(operation, 2)] = cut(*value, bits);
+}
+
+std::optional<std::uint64_t> SpirvModule::number(std::uint32_t id) const {
+  if (const auto found = evaluated_.find(id); found != evaluated_.end()) return found->second;
+  const Instruction constant = definition(id);
+  const std::uint32_t bits = bits_of(operand(constant, 1));
+  if (bits == 0) return std::nullopt;
+  switch (op(constant)) {
+    case spv::OpConstant:
+    case spv::OpSpecConstant:
+      return cut(operand(constant, 3) | std::uint64_t{operand(constant, 4)} << 32, bits);
+    case spv::OpConstantTrue:
+    case spv::OpSpecConstantTrue:
+      return 1;
+    case spv::OpConstantFalse:
+    case spv::OpSpecConstantFalse:
+    case spv::OpConstantNull:
+      return 0;
+    default:
+      return std::nullopt;
+  }
 }
 
 std::optional<std::uint32_t> SpirvModule::constant(std::uint32_t id) const {
-  if (const auto found = evaluated_.find(id); found != evaluated_.end()) return found->second;
-  const Instruction constant = definition(id);
-  if (op(constant) != spv::OpConstant && op(constant) != spv::OpSpecConstant) return std::nullopt;
-  if (op(definition(operand(constant, 1))) != spv::OpTypeInt) return std::nullopt;
-  return operand(constant, 3);
+  const Instruction type = definition(operand(definition(id), 1));
+  const auto value = number(id);
+  if (op(type) != spv::OpTypeInt || !value || *value > std::numeric_limits<std::uint32_t>::max()) return std::nullopt;
+  const bool narrow_signed = operand(type, 2) < 32 && operand(type, 3) != 0;
+  return static_cast<std::uint32_t>(narrow_signed ? static_cast<std::uint64_t>(sign_extended(*value, operand(type, 2)))
+                                                  : *value);
+}
+
+std::string SpirvModule::name_in_operation(std::uint32_t id) const {
+  std::set<std::uint32_t> known{id};
+  std::vector<std::uint32_t> parts{id};
+  for (std::size_t at = 0; at < parts.size(); ++at) {
+    if (std::string found = name(parts[at]); !found.empty()) return found;
+    const Instruction operation = definition(parts[at]);
+    if (op(operation) != spv::OpSpecConstantOp) continue;
+    for (std::size_t i = 4; i < operation.size(); ++i) {
+      if (known.insert(operation[i]).second) parts.push_back(operation[i]);
+    }
+  }
+  return {};
 }
 
 Status SpirvModule::find_workgroup() {

@@ -69,7 +69,8 @@ class SpirvModule {
   std::string member_name(std::uint32_t type, std::uint32_t member) const;
   std::optional<std::uint32_t> decoration(std::uint32_t id, spv::Decoration decoration) const;
   std::optional<std::uint32_t> decoration(std::uint32_t type, std::uint32_t member, spv::Decoration decoration) const;
-  // The value of an integer constant, or the default of a specialization constant or of an operation on such.
+  // The value of an integer constant, or the default of a specialization constant or of an operation on such, if it has
+  // 32 bits or less.
   std::optional<std::uint32_t> constant(std::uint32_t id) const;
   std::uint64_t bytes_of_shared() const;  // workgroup memory, without padding
   bool has_shared_int64_atomics() const;  // one capability stands for those on buffers and those on shared memory
@@ -87,6 +88,9 @@ class SpirvModule {
   Status find_workgroup();
   Status find_variables();
   void evaluate(Instruction operation);
+  std::uint32_t bits_of(std::uint32_t type) const noexcept;     // of an integer, or 1 of a bool; 0: another type
+  std::optional<std::uint64_t> number(std::uint32_t id) const;  // as constant(), also of a bool and of 64 bits
+  std::string name_in_operation(std::uint32_t id) const;        // its own, or the first of a constant in it
   void find_functions();
   void mark_used();
   void mark_operands(Instruction instruction);
@@ -98,10 +102,11 @@ class SpirvModule {
   std::vector<std::pair<Place, std::size_t>> names_;                     // in order; the word where the text begins
   std::map<Place, std::map<std::uint32_t, std::uint32_t>> decorations_;  // decoration to its first literal
   std::map<Place, std::size_t> literals_;                                // (id, decoration): the place of the literal
-  std::map<std::uint32_t, std::uint32_t> evaluated_;                     // operations on constants to their values
+  std::map<std::uint32_t, std::uint64_t> evaluated_;                     // operations on constants to their values
   std::set<std::uint32_t> capabilities_;
   std::vector<std::size_t> entries_, modes_, functions_;
-  std::vector<std::uint32_t> reached_;  // functions, from the entry's on
+  std::vector<std::pair<std::uint32_t, std::size_t>> unknown_lengths_;  // of arrays: the id, and the array's place
+  std::vector<std::uint32_t> reached_;                                  // functions, from the entry's on
   std::uint32_t entry_function_ = 0;
   std::string entry_;
   std::array<std::uint32_t, 3> workgroup_{0, 0, 0};
