@@ -17,6 +17,7 @@
 #include <string>
 #include <utility>
 
+#include "codec/glslang_module.hpp"
 #include "vulkan_api.hpp"
 
 namespace kiln::vulkan {
@@ -27,6 +28,7 @@ struct PhysicalFacts {
   VkPhysicalDeviceProperties properties{};
   DeviceInfo info;  // as enumerate() lists it; limits and identity but for the driver's build
   std::set<std::string> extensions;
+  GlslLimits glsl_limits;  // also in the identity: programs may read them
   std::uint32_t queue_family = 0;
   std::uint32_t timestamp_bits = 0;
   bool host_clock = false;                              // calibrated timestamps with CLOCK_MONOTONIC

@@ -10,10 +10,12 @@
 #include <sys/sysmacros.h>
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <optional>
 
 #include <kiln/buffer.hpp>
@@ -138,6 +140,37 @@ void add_limits(const VulkanApi& api, PhysicalFacts& facts) {
     }
   }
   if (info.kind == DeviceKind::software) info.roof_gflops = host_roof_gflops();
+}
+
+GlslLimits glsl_limits_of(const VkPhysicalDeviceLimits& limits) {
+  const auto as_int = [](std::uint32_t value) {
+    return static_cast<std::int32_t>(std::min<std::uint32_t>(value, std::numeric_limits<std::int32_t>::max()));
+  };
+  GlslLimits glsl;
+  std::ranges::transform(limits.maxComputeWorkGroupCount, glsl.workgroup_count.begin(), as_int);
+  std::ranges::transform(limits.maxComputeWorkGroupSize, glsl.workgroup_size.begin(), as_int);
+  glsl.uniform_components = as_int(limits.maxUniformBufferRange / sizeof(float));
+  // A texture of GLSL has a sampler of its own.
+  glsl.textures = as_int(std::min(limits.maxPerStageDescriptorSampledImages, limits.maxPerStageDescriptorSamplers));
+  glsl.all_textures = as_int(std::min(limits.maxDescriptorSetSampledImages, limits.maxDescriptorSetSamplers));
+  glsl.images = as_int(limits.maxPerStageDescriptorStorageImages);
+  glsl.all_images = as_int(limits.maxDescriptorSetStorageImages);
+  glsl.counter_blocks = as_int(limits.maxPerStageDescriptorStorageBuffers);
+  glsl.counter_block_bytes = as_int(limits.maxStorageBufferRange);
+  glsl.least_texel_offset = limits.minTexelOffset;
+  glsl.most_texel_offset = as_int(limits.maxTexelOffset);
+  glsl.samples = as_int(std::bit_floor(limits.sampledImageColorSampleCounts));
+  glsl.image_samples = as_int(std::bit_floor(limits.storageImageSampleCounts));
+  return glsl;
+}
+
+std::string text_of(const GlslLimits& limits) {
+  std::string text;
+  for (const std::int32_t value :
+       std::bit_cast<std::array<std::int32_t, sizeof limits / sizeof(std::int32_t)>>(limits)) {
+    text += (text.empty() ? "" : ",") + std::to_string(value);
+  }
+  return text;
 }
 
 bool has_host_clock(const VulkanApi& api, const PhysicalFacts& facts) {
@@ -305,6 +338,7 @@ PhysicalFacts read_facts(const VulkanApi& api, VkPhysicalDevice physical) {
   find_hardware(api, facts);
   if (info.kind != DeviceKind::gpu) info.shared_resource = "host-cores";
   add_limits(api, facts);
+  facts.glsl_limits = glsl_limits_of(facts.properties.limits);
   facts.host_clock = has_host_clock(api, facts);
   info.shares_memory = shares_memory(api, facts);
   info.shares_buffers = true;
@@ -328,7 +362,8 @@ PhysicalFacts read_facts(const VulkanApi& api, VkPhysicalDevice physical) {
   }
   const bool software = info.kind == DeviceKind::software;
   info.device_identity = {{"vendor", std::to_string(facts.properties.vendorID)},
-                          {"device", software ? std::string("software") : std::to_string(facts.properties.deviceID)}};
+                          {"device", software ? std::string("software") : std::to_string(facts.properties.deviceID)},
+                          {"glsl_limits", text_of(facts.glsl_limits)}};
   info.driver_identity = {{"vulkan", info.driver},
                           {"version", version},
                           {"info", conformance},

@@ -334,8 +334,9 @@ Result<std::vector<std::uint32_t>> given_module(const KernelSource& source, cons
   return specialized(std::move(*words), source.constants, source.workgroup, UnknownConstants::refused);
 }
 
-Result<std::vector<std::uint32_t>> translated(decltype(GlslangModule::compile) compile, const KernelSource& source) {
-  auto compiled = compile(source);
+Result<std::vector<std::uint32_t>> translated(decltype(GlslangModule::compile) compile, const KernelSource& source,
+                                              const GlslLimits& limits) {
+  auto compiled = compile(source, limits);
   if (!compiled) return compiled.error();
   // A constant that no statement uses is not in the module.
   auto made = specialized(std::move(compiled->words), compiled->values, source.workgroup, UnknownConstants::ignored);
@@ -356,7 +357,7 @@ Result<std::unique_ptr<Program>> build_program(const std::shared_ptr<Gpu>& gpu, 
   const auto valid = [&](std::string_view bytes) {
     return (*glslang)->validated(bytes, gpu->facts().properties.apiVersion, layout);
   };
-  auto words = module ? given_module(source, valid) : translated((*glslang)->compile, source);
+  auto words = module ? given_module(source, valid) : translated((*glslang)->compile, source, gpu->facts().glsl_limits);
   if (!words) return words.error().within(module ? who : gpu->id());
   // glslang translates some texts that Vulkan does not allow. Where read() refuses one too, its message says more.
   Status validity;

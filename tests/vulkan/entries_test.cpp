@@ -105,6 +105,16 @@ TEST_CASE("vulkan entries: a second process takes both, and another driver setti
   runs.expect(2, 0);
 }
 
+// A program may have read them: gl_MaxComputeWorkGroupCount.
+TEST_CASE("vulkan entries: a device of the same driver with other limits takes neither", "[vulkan][entries]") {
+  if (!Vulkan::instance().usable()) return;
+  const Runs runs;
+  runs.expect(0, 2);
+  runs.expect(0, 2, {{"FAULTY_VULKAN_WORKGROUPS", "4321"}});
+  runs.expect(2, 0, {{"FAULTY_VULKAN_WORKGROUPS", "4321"}});
+  runs.expect(2, 0);
+}
+
 TEST_CASE("vulkan entries: an altered, cut or exchanged one is rejected and built anew", "[vulkan][entries]") {
   if (!Vulkan::instance().usable()) return;
   const Runs runs;

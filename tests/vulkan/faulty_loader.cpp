@@ -1,5 +1,6 @@
 // A Vulkan loader for tests: the machine's own, but for pipelines, whose creation kills the process where the variable
-// FAULTY_VULKAN_PIPELINES is "crash". The plugin opens it by [plugin.vulkan] vulkan_library.
+// FAULTY_VULKAN_PIPELINES is "crash", and for the most workgroups of a dispatch, which are FAULTY_VULKAN_WORKGROUPS
+// where it is set. The plugin opens it by [plugin.vulkan] vulkan_library.
 #include <dlfcn.h>
 
 #define VK_NO_PROTOTYPES
@@ -30,6 +31,14 @@ VKAPI_ATTR VkResult VKAPI_CALL create_pipelines(VkDevice device, VkPipelineCache
   return real_create(device, cache, count, infos, allocator, pipelines);
 }
 
+PFN_vkGetPhysicalDeviceProperties real_properties = nullptr;
+
+VKAPI_ATTR void VKAPI_CALL read_properties(VkPhysicalDevice device, VkPhysicalDeviceProperties* properties) {
+  real_properties(device, properties);
+  const char* const most = std::getenv("FAULTY_VULKAN_WORKGROUPS");
+  if (most != nullptr) properties->limits.maxComputeWorkGroupCount[0] = static_cast<uint32_t>(std::atoi(most));
+}
+
 VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL device_function(VkDevice device, const char* name) {
   const PFN_vkVoidFunction found = real_device_functions(device, name);
   if (std::strcmp(name, "vkCreateComputePipelines") != 0) return found;
@@ -44,6 +53,10 @@ extern "C" __attribute__((visibility("default"))) PFN_vkVoidFunction vkGetInstan
   const PFN_vkGetInstanceProcAddr get = real_loader();
   if (get == nullptr) return nullptr;
   const PFN_vkVoidFunction found = get(instance, name);
+  if (found != nullptr && std::strcmp(name, "vkGetPhysicalDeviceProperties") == 0) {
+    real_properties = reinterpret_cast<PFN_vkGetPhysicalDeviceProperties>(found);
+    return reinterpret_cast<PFN_vkVoidFunction>(read_properties);
+  }
   if (found == nullptr || std::strcmp(name, "vkGetDeviceProcAddr") != 0) return found;
   real_device_functions = reinterpret_cast<PFN_vkGetDeviceProcAddr>(found);
   return reinterpret_cast<PFN_vkVoidFunction>(device_function);

@@ -28,6 +28,33 @@ TEST_CASE("vulkan: plain uniforms of OpenGL's GLSL have the job's values", "[vul
         {12});
 }
 
+TEST_CASE("vulkan: the built-in constants of GLSL are the device's limits", "[vulkan][interface]") {
+  if (!Vulkan::instance().usable()) return;
+  const DeviceInfo& info = Vulkan::instance().device()->info();
+  const auto number = [](std::uint32_t limit) { return static_cast<float>(std::min(limit, 2147483647U)); };
+  const float x = number(info.max_workgroup[0]), y = number(info.max_workgroup[1]), z = number(info.max_workgroup[2]);
+  check(Kernel("", "gl_MaxComputeWorkGroupSize[i % 3]"), {x, y, z});
+  check(Kernel("#define LIMIT(of) gl_ ## Max ## of\n", "LIMIT(ComputeWorkGroupSize)[i % 3]"), {x, y, z});
+  check(Kernel("", "NAME[i % 3]").constant("NAME", "gl_MaxComputeWorkGroupSize"), {x, y, z});
+  check(Kernel("", "gl_MaxComputeWorkGroupCount[i % 3]"),
+        {number(info.max_grid[0]), number(info.max_grid[1]), number(info.max_grid[2])});
+  check(Kernel("", "gl_MaxComputeImageUniforms"), {number(info.max_image_bindings)});
+  check(Kernel("", "gl_MaxComputeAtomicCounterBuffers"), {number(info.max_bindings)});
+  check(Kernel("shared int kept[gl_MaxComputeWorkGroupSize.x];\n", "(kept[i] = int(i), kept[i] + kept.length())"),
+        {x, x + 1});
+  refuse(Kernel("#version 450\nlayout(local_size_x = 1048576) in;\n", "gl_MaxComputeWorkGroupSize.x"),
+         "mine.comp:2: ERROR: 'local_size' : too large; see gl_MaxComputeWorkGroupSize");
+  refuse(Kernel("#version 450\nlayout(local_size_x = 1048576) in;\n", "1"), "a workgroup of 1048576x1x1, the device");
+}
+
+TEST_CASE("vulkan: atomic counters may have any binding", "[vulkan][interface]") {
+  if (!Vulkan::instance().usable()) return;
+  check(Kernel("layout(binding = 7) uniform atomic_uint a;\n", "atomicCounter(a)").input<std::uint32_t>({5}, "a"), {5});
+  check(Kernel("layout(binding = 7) uniform atomic_uint a;\n", "atomicCounter(a) + uint(gl_MaxProgramTexelOffset > 0)")
+            .input<std::uint32_t>({5}, "a"),
+        {6});
+}
+
 TEST_CASE("vulkan: an array of arrays of atomic counters takes the bytes of all of them", "[vulkan][interface]") {
   if (!Vulkan::instance().usable()) return;
   const Kernel kernel("layout(binding = 0, offset = 4) uniform atomic_uint a[2][3];\n", "atomicCounter(a[1][i % 3])");

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <span>
@@ -85,13 +86,65 @@ Result<std::string> preamble_of(std::span<const Define> constants) {
   return preamble;
 }
 
-// The limits of the language are those of any device; a program's needs are compared with its device's (program.cpp).
-TBuiltInResource limits() {
-  TBuiltInResource limits = *GetDefaultResources();
+// The values of the built-in constants, which the compiler also takes for limits.
+TBuiltInResource resources_of(const GlslLimits& device) {
+  using Resources = TBuiltInResource;
+  Resources all = *GetDefaultResources();
+  const auto set = [&all](std::initializer_list<int Resources::*> members, int value) {
+    for (int Resources::*const member : members) all.*member = value;
+  };
+  const auto [count_x, count_y, count_z] = device.workgroup_count;
+  const auto [size_x, size_y, size_z] = device.workgroup_size;
+  set({&Resources::maxComputeWorkGroupCountX}, count_x);
+  set({&Resources::maxComputeWorkGroupCountY}, count_y);
+  set({&Resources::maxComputeWorkGroupCountZ}, count_z);
+  set({&Resources::maxComputeWorkGroupSizeX}, size_x);
+  set({&Resources::maxComputeWorkGroupSizeY}, size_y);
+  set({&Resources::maxComputeWorkGroupSizeZ}, size_z);
+  set({&Resources::maxComputeUniformComponents, &Resources::maxVertexUniformComponents,
+       &Resources::maxTessControlUniformComponents, &Resources::maxTessEvaluationUniformComponents,
+       &Resources::maxGeometryUniformComponents, &Resources::maxFragmentUniformComponents},
+      device.uniform_components);
+  set({&Resources::maxVertexUniformVectors, &Resources::maxFragmentUniformVectors}, device.uniform_components / 4);
+  set({&Resources::maxComputeTextureImageUnits, &Resources::maxVertexTextureImageUnits,
+       &Resources::maxTessControlTextureImageUnits, &Resources::maxTessEvaluationTextureImageUnits,
+       &Resources::maxGeometryTextureImageUnits, &Resources::maxTextureImageUnits},
+      device.textures);
+  set({&Resources::maxCombinedTextureImageUnits}, device.all_textures);
+  set({&Resources::maxComputeImageUniforms, &Resources::maxVertexImageUniforms, &Resources::maxTessControlImageUniforms,
+       &Resources::maxTessEvaluationImageUniforms, &Resources::maxGeometryImageUniforms,
+       &Resources::maxFragmentImageUniforms},
+      device.images);
+  set({&Resources::maxImageUnits, &Resources::maxCombinedImageUniforms}, device.all_images);
+  set({&Resources::maxComputeAtomicCounterBuffers, &Resources::maxVertexAtomicCounterBuffers,
+       &Resources::maxTessControlAtomicCounterBuffers, &Resources::maxTessEvaluationAtomicCounterBuffers,
+       &Resources::maxGeometryAtomicCounterBuffers, &Resources::maxFragmentAtomicCounterBuffers,
+       &Resources::maxCombinedAtomicCounterBuffers, &Resources::maxAtomicCounterBindings},
+      device.counter_blocks);
+  set({&Resources::maxComputeAtomicCounters, &Resources::maxVertexAtomicCounters,
+       &Resources::maxTessControlAtomicCounters, &Resources::maxTessEvaluationAtomicCounters,
+       &Resources::maxGeometryAtomicCounters, &Resources::maxFragmentAtomicCounters,
+       &Resources::maxCombinedAtomicCounters},
+      device.counter_block_bytes / static_cast<int>(sizeof(std::uint32_t)));
+  set({&Resources::maxAtomicCounterBufferSize}, device.counter_block_bytes);
+  set({&Resources::minProgramTexelOffset}, device.least_texel_offset);
+  set({&Resources::maxProgramTexelOffset}, device.most_texel_offset);
+  set({&Resources::maxSamples}, device.samples);
+  set({&Resources::maxImageSamples}, device.image_samples);
+  return all;
+}
+
+// Whether the program may read a built-in constant, which may come from the pasting of words.
+bool may_read_limits(std::string_view text) {
+  return text.find("gl_M") != std::string_view::npos || text.find("##") != std::string_view::npos;
+}
+
+// Of a program that reads none: those of any device. Its needs are compared with its device's (program.cpp).
+TBuiltInResource any_resources() {
+  TBuiltInResource all = *GetDefaultResources();
   constexpr int any = std::numeric_limits<int>::max();
-  limits.maxComputeWorkGroupCountX = limits.maxComputeWorkGroupCountY = limits.maxComputeWorkGroupCountZ = any;
-  limits.maxComputeWorkGroupSizeX = limits.maxComputeWorkGroupSizeY = limits.maxComputeWorkGroupSizeZ = any;
-  return limits;
+  all.maxComputeWorkGroupSizeX = all.maxComputeWorkGroupSizeY = all.maxComputeWorkGroupSizeZ = any;
+  return all;
 }
 
 constexpr auto rules = static_cast<EShMessages>(EShMsgSpvRules | EShMsgVulkanRules);
@@ -108,7 +161,7 @@ std::string preprocessed(std::string_view text, const std::string& preamble) {
   const char* const begin = text.data();
   const int length = static_cast<int>(text.size());
   set_input(shader, begin, length, preamble);
-  const TBuiltInResource resources = limits();
+  const TBuiltInResource resources = any_resources();
   std::string plain;
   glslang::TShader::ForbidIncluder no_files;
   if (!shader.preprocess(&resources, default_version, ECoreProfile, false, true, rules, &plain, no_files)) return {};
@@ -161,7 +214,7 @@ bool uses_size_before_declaration(std::string_view text, const std::string& prea
   return is_before(plain.find(use), plain.rfind(declaration));
 }
 
-Result<CompiledGlsl> compile_glsl(const KernelSource& source) {
+Result<CompiledGlsl> compile_glsl(const KernelSource& source, const GlslLimits& device) {
   if (source.dialect != Dialect::glsl) {
     return unsupported("dialect " + std::string(to_string(source.dialect)) + ", expected glsl or code_object (SPIR-V)");
   }
@@ -193,7 +246,8 @@ Result<CompiledGlsl> compile_glsl(const KernelSource& source) {
   shader.setAutoMapLocations(true);
   shader.setGlobalUniformBlockName(uniform_block_name);
   shader.setAtomicCounterBlockName(counter_block_name);
-  const TBuiltInResource resources = limits();
+  const bool reads_limits = may_read_limits(text) || may_read_limits(*preamble);
+  const TBuiltInResource resources = reads_limits ? resources_of(device) : any_resources();
   if (!shader.parse(&resources, default_version, ECoreProfile, false, true, rules)) {
     return invalid_argument("GLSL compiler: " + with_file_names(shader.getInfoLog(), source.files));
   }

@@ -8,6 +8,7 @@
 #include <kiln/kernel.hpp>
 #include <kiln/status.hpp>
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -22,12 +23,22 @@ struct CompiledGlsl {
 
 enum class BlockLayout : std::uint8_t { standard, scalar };  // scalar: members are aligned to their components only
 
+// What GLSL's built-in constants say of a device, such as gl_MaxComputeWorkGroupSize; no more than an int holds.
+struct GlslLimits {
+  std::array<std::int32_t, 3> workgroup_count{}, workgroup_size{};
+  std::int32_t uniform_components = 0;
+  std::int32_t textures = 0, all_textures = 0, images = 0, all_images = 0;  // of a stage, and of all
+  std::int32_t counter_blocks = 0, counter_block_bytes = 0;
+  std::int32_t least_texel_offset = 0, most_texel_offset = 0;
+  std::int32_t samples = 0, image_samples = 0;
+};
+
 struct GlslangModule {
   // The SPIR-V 1.3 of a compute shader. GLSL for OpenGL is accepted: uniforms outside blocks become members of the
   // block uniform_block_name, atomic counters members of a storage block counter_block_name with "_" and their binding,
   // and a resource without a binding has binding 0. A text without #version is "#version 430 core". invalid_argument:
   // the error has the compiler's whole log with the user's file names. unsupported: another dialect.
-  Result<CompiledGlsl> (*compile)(const KernelSource& source);
+  Result<CompiledGlsl> (*compile)(const KernelSource& source, const GlslLimits& device);
   // The words in this machine's byte order, validated for the version of Vulkan and the layouts that the device takes.
   // A source language that SPIRV-Tools do not know becomes 0. invalid_argument: the error has the validator's message.
   Result<std::vector<std::uint32_t>> (*validated)(std::string_view bytes, std::uint32_t vulkan_version,
