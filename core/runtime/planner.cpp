@@ -323,7 +323,8 @@ Status Planner::check_reads(const DeviceInfo& device, const KernelSpec& spec) co
     return unsupported("device " + device.id + ": no loaded generator writes what it reads (" + read + ")");
   }
   const auto reads = std::ranges::find(device.dialects, kernel->dialect) != device.dialects.end();
-  const std::string dialect(to_string(kernel->dialect));
+  const bool spirv = kernel->dialect == Dialect::code_object && kernel->path.ends_with(".spv");
+  const std::string dialect(spirv ? "SPIR-V" : to_string(kernel->dialect));
   if (reads)
     return unsupported("device " + device.id + " cannot run kernel " + kernel->path +
                        ": no loaded plugin prepares kernels in " + dialect + ", expected one as dynamic_shaders");

@@ -94,6 +94,16 @@ TEST_CASE("runtime: a device that cannot read a kernel's language is no candidat
     CHECK_THAT(report.status.message, Contains("own.cl") && Contains("written in opencl_c") && Contains("alpha") &&
                                           Contains("beta") && Contains("expected library"));
   }
+  SECTION("a module of SPIR-V is called so") {
+    UserKernelSpec kernel;
+    kernel.path = "own.spv";
+    kernel.text = "0000";
+    kernel.dialect = Dialect::code_object;
+    RunRequest request;
+    request.spec = kernel;
+    const RunReport report = fixture.runtime().run(request);
+    CHECK_THAT(report.status.message, Contains("own.spv: written in SPIR-V, expected"));
+  }
 }
 
 TEST_CASE("runtime: fallback = never makes it an error") {
