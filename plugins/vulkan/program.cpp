@@ -335,8 +335,8 @@ Result<std::vector<std::uint32_t>> given_module(const KernelSource& source, cons
 }
 
 Result<std::vector<std::uint32_t>> translated(decltype(GlslangModule::compile) compile, const KernelSource& source,
-                                              const GlslLimits& limits) {
-  auto compiled = compile(source, limits);
+                                              const GlslLimits& limits, LineNumbers lines = LineNumbers::none) {
+  auto compiled = compile(source, limits, lines);
   if (!compiled) return compiled.error();
   // A constant that no statement uses is not in the module.
   auto made = specialized(std::move(compiled->words), compiled->values, source.workgroup, UnknownConstants::ignored);
@@ -353,19 +353,30 @@ Result<std::unique_ptr<Program>> build_program(const std::shared_ptr<Gpu>& gpu, 
   if (module || source.dialect == Dialect::glsl) counters.builds.fetch_add(1, std::memory_order_relaxed);
   const auto glslang = glslang_module();
   if (!glslang) return glslang.error().within(gpu->id());
+  const GlslLimits& limits = gpu->facts().glsl_limits;
   const auto layout = gpu->scalar_blocks() ? BlockLayout::scalar : BlockLayout::standard;
   const auto valid = [&](std::string_view bytes) {
     return (*glslang)->validated(bytes, gpu->facts().properties.apiVersion, layout);
   };
-  auto words = module ? given_module(source, valid) : translated((*glslang)->compile, source, gpu->facts().glsl_limits);
+  auto words = module ? given_module(source, valid) : translated((*glslang)->compile, source, limits);
   if (!words) return words.error().within(module ? who : gpu->id());
   // glslang translates some texts that Vulkan does not allow. Where read() refuses one too, its message says more.
   Status validity;
   if (!module) {
-    const auto checked = valid({reinterpret_cast<const char*>(words->data()), words->size() * sizeof words->front()});
-    if (!checked) {
+    const auto check = [&](const std::vector<std::uint32_t>& made) {
+      const auto checked = valid({reinterpret_cast<const char*>(made.data()), made.size() * sizeof made.front()});
+      return checked ? Status() : checked.error();
+    };
+    validity = check(*words);
+    // The same with lines, for the message. Those of an included file would have the first one's name.
+    if (!validity.ok() && source.files.size() < 2) {
+      const auto with_lines = translated((*glslang)->compile, source, limits, LineNumbers::kept);
+      const Status again = with_lines ? check(*with_lines) : Status();
+      if (!again.ok()) validity = again;
+    }
+    if (!validity.ok()) {
       validity = invalid_argument("the GLSL compiler translates the text to SPIR-V that is not valid (" +
-                                  checked.error().message + "). Write it in another way");
+                                  validity.message + "). Write it in another way");
     }
   }
   ProgramMaker maker(gpu, source);

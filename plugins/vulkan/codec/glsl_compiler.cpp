@@ -6,6 +6,7 @@
 #include <cstring>
 #include <initializer_list>
 #include <limits>
+#include <map>
 #include <memory>
 #include <span>
 
@@ -214,7 +215,7 @@ bool uses_size_before_declaration(std::string_view text, const std::string& prea
   return is_before(plain.find(use), plain.rfind(declaration));
 }
 
-Result<CompiledGlsl> compile_glsl(const KernelSource& source, const GlslLimits& device) {
+Result<CompiledGlsl> compile_glsl(const KernelSource& source, const GlslLimits& device, LineNumbers lines) {
   if (source.dialect != Dialect::glsl) {
     return unsupported("dialect " + std::string(to_string(source.dialect)) + ", expected glsl or code_object (SPIR-V)");
   }
@@ -239,6 +240,8 @@ Result<CompiledGlsl> compile_glsl(const KernelSource& source, const GlslLimits& 
   const char* const begin = text.data();
   const int length = static_cast<int>(text.size());
   set_input(shader, begin, length, *preamble);
+  const char* const name = source.files.empty() ? "" : source.files[0].c_str();
+  if (lines == LineNumbers::kept) shader.setStringsWithLengthsAndNames(&begin, &length, &name, 1);
   shader.setEnvInputVulkanRulesRelaxed();
   shader.setEnvClient(glslang::EShClientVulkan, glslang::EShTargetVulkan_1_1);
   shader.setEnvTarget(glslang::EShTargetSpv, glslang::EShTargetSpv_1_3);
@@ -266,6 +269,7 @@ Result<CompiledGlsl> compile_glsl(const KernelSource& source, const GlslLimits& 
   spv::SpvBuildLogger logger;
   glslang::SpvOptions options;
   options.disableOptimizer = true;
+  options.generateDebugInfo = lines == LineNumbers::kept;
   glslang::GlslangToSpv(*program.getIntermediate(EShLangCompute), words, &logger, &options);
   if (words.empty()) return invalid_argument("SPIR-V generator: " + logger.getAllMessages());
   if (const std::string messages = logger.getAllMessages(); messages.find("error") != std::string::npos) {
@@ -286,6 +290,29 @@ void forget_new_languages(std::vector<std::uint32_t>& words) {
     if (op == spv::OpSource && length > 1 && words[at + 1] > last_known) words[at + 1] = spv::SourceLanguageUnknown;
     at += length;
   }
+}
+
+// "FILE:LINE" of an instruction, counted from 1, where the module has it; else empty.
+std::string place_of(const std::vector<std::uint32_t>& words, std::size_t instruction) {
+  std::map<std::uint32_t, std::string> files;
+  std::string place;
+  std::size_t at = 5;
+  for (std::size_t i = 0; i < instruction && at < words.size(); ++i) {
+    const std::size_t length = words[at] >> spv::WordCountShift;
+    if (length == 0 || length > words.size() - at) return {};
+    const auto op = static_cast<spv::Op>(words[at] & spv::OpCodeMask);
+    if (op == spv::OpString && length > 2) {
+      const char* const text = reinterpret_cast<const char*>(&words[at + 2]);
+      files[words[at + 1]].assign(text, strnlen(text, (length - 2) * sizeof words[at]));
+    } else if (op == spv::OpLine && length > 2) {
+      const std::string& file = files[words[at + 1]];
+      place = (file.empty() ? "line " : file + ":") + std::to_string(words[at + 2]);
+    } else if (op == spv::OpNoLine || op == spv::OpLabel || op == spv::OpFunctionEnd) {
+      place.clear();
+    }
+    at += length;
+  }
+  return place;
 }
 
 // What "Invalid capability operand: 4473" and "Invalid opcode: 4473" leave out.
@@ -317,10 +344,10 @@ Result<std::vector<std::uint32_t>> validated(std::string_view bytes, std::uint32
   const spv_result_t result = spvValidateWithOptions(context.get(), options.get(), &module, &found);
   const std::unique_ptr<spv_diagnostic_t, decltype(&spvDiagnosticDestroy)> message(found, spvDiagnosticDestroy);
   if (result == SPV_SUCCESS) return words;
-  return invalid_argument("SPIR-V validation: " + (message == nullptr
-                                                       ? "result " + std::to_string(result)
-                                                       : "instruction " + std::to_string(message->position.index) +
-                                                             ": " + with_advice(message->error)));
+  if (message == nullptr) return invalid_argument("SPIR-V validation: result " + std::to_string(result));
+  const std::string place = place_of(words, message->position.index);
+  return invalid_argument("SPIR-V validation: " + place + (place.empty() ? "" : ": ") + "instruction " +
+                          std::to_string(message->position.index) + ": " + with_advice(message->error));
 }
 
 std::string capability_name(std::uint32_t capability) {

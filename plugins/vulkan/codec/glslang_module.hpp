@@ -21,6 +21,7 @@ struct CompiledGlsl {
   std::vector<Define> values;  // the constants of the job that the text declares with constant_id: not yet in the words
 };
 
+enum class LineNumbers : std::uint8_t { none, kept };        // kept: OpLine before each instruction, for messages only
 enum class BlockLayout : std::uint8_t { standard, scalar };  // scalar: members are aligned to their components only
 
 // What GLSL's built-in constants say of a device, such as gl_MaxComputeWorkGroupSize; no more than an int holds.
@@ -38,9 +39,10 @@ struct GlslangModule {
   // block uniform_block_name, atomic counters members of a storage block counter_block_name with "_" and their binding,
   // and a resource without a binding has binding 0. A text without #version is "#version 430 core". invalid_argument:
   // the error has the compiler's whole log with the user's file names. unsupported: another dialect.
-  Result<CompiledGlsl> (*compile)(const KernelSource& source, const GlslLimits& device);
+  Result<CompiledGlsl> (*compile)(const KernelSource& source, const GlslLimits& device, LineNumbers lines);
   // The words in this machine's byte order, validated for the version of Vulkan and the layouts that the device takes.
-  // A source language that SPIRV-Tools do not know becomes 0. invalid_argument: the error has the validator's message.
+  // A source language that SPIRV-Tools do not know becomes 0. invalid_argument: the error has the validator's message,
+  // and the file and line where the module has them.
   Result<std::vector<std::uint32_t>> (*validated)(std::string_view bytes, std::uint32_t vulkan_version,
                                                   BlockLayout layout);
   // Of a SPIR-V capability, as its specification writes it; "number N" where glslang does not know it.
