@@ -45,6 +45,10 @@ TEST_CASE("vulkan: an array's length may be computed from a specialization const
   check(kernel("int64_t", "int(-N)").constant("N", "-6"), {61});
   check(kernel("int64_t", "int(N * N - N / 2L)").constant("N", "4"), {141});
   check(kernel("int64_t", "N > 5000000000L ? int(N >> 32) : 7").constant("N", "0x900000000"), {91});
+  check(kernel("uint64_t", "uint(N)"), {21});
+  check(kernel("uint64_t", "uint(N * N - N / 2UL)").constant("N", "4"), {141});
+  check(kernel("uint16_t", "uint(N) / 100").constant("N", "60000"), {6001});
+  check(kernel("uint8_t", "uint(uint64_t(N) + 1UL)").constant("N", "255"), {2561});
   check(kernel("uint64_t", "N > 5000000000UL ? 9 : 7").constant("N", "0x900000000"), {91});
   refuse(kernel("int64_t", "int(N)").constant("N", "1000000"), "4000000 bytes of shared memory, the device has");
   check(kernel("int16_t", "int(-N) / 100").constant("N", "-600"), {61});

@@ -590,4 +590,23 @@ std::vector<std::uint32_t> SpirvModule::with_bindings(std::span<const std::optio
   return words;
 }
 
+std::vector<std::uint32_t> SpirvModule::without_conversions() const {
+  std::vector<std::uint32_t> words(words_.begin(), words_.begin() + header_words);
+  for (std::size_t at = header_words; at < words_.size(); at += words_[at] >> spv::WordCountShift) {
+    const Instruction given = Instruction(words_).subspan(at, words_[at] >> spv::WordCountShift);
+    const std::uint32_t type = operand(given, 1), id = operand(given, 2);
+    const bool converts = op(given) == spv::OpSpecConstantOp && operand(given, 3) == spv::OpUConvert;
+    const auto value = converts ? number(id) : std::nullopt;
+    if (!value) {
+      words.insert(words.end(), given.begin(), given.end());
+      continue;
+    }
+    const std::uint32_t length = bits_of(type) > 32 ? 5 : 4;
+    words.insert(words.end(),
+                 {length << spv::WordCountShift | spv::OpConstant, type, id, static_cast<std::uint32_t>(*value)});
+    if (length == 5) words.push_back(static_cast<std::uint32_t>(*value >> 32));
+  }
+  return words;
+}
+
 }  // namespace kiln::vulkan

@@ -77,6 +77,8 @@ class SpirvModule {
 
   // The words with binding numbers[i] in set 0 for variables()[i] where a number is given.
   std::vector<std::uint32_t> with_bindings(std::span<const std::optional<std::uint32_t>> numbers) const;
+  // The words with constants in place of the conversions of unsigned specialization constants that only SPIR-V 1.4 has.
+  std::vector<std::uint32_t> without_conversions() const;
 
  private:
   static constexpr std::uint32_t no_member = 0xffffffff;
