@@ -10,7 +10,6 @@
 namespace kiln::config {
 namespace {
 
-constexpr ValueRule file_rule{ValueKind::text};
 constexpr ValueRule grid_rule{ValueKind::integer, 1, std::numeric_limits<std::uint32_t>::max()};
 
 // What stands behind "#define NAME"; nullopt where no text can say it.
