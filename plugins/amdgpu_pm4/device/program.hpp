@@ -152,7 +152,8 @@ class ProgramLoader {
 // Thread-safety: what it answers may be called from any thread. Ownership: the Compiler shares the toolchain.
 
 // Without a toolchain (its error) every compilation answers unavailable with the reason; programs that were compiled
-// before still load, under keys of their own. `patience`: of one compilation. The log is told the compiler's warnings.
+// before still load, under keys of their own. `patience` limits the time of one compilation. Warnings of the compiler
+// go to the log.
 Compiler compiler_of(Result<std::shared_ptr<Toolchain>> toolchain, std::chrono::seconds patience, Log log = {});
 
 }  // namespace kiln::amdgpu_pm4
