@@ -65,37 +65,37 @@ std::string capability_name(std::uint32_t capability) {
   return module ? (*module)->capability_name(capability) : "number " + std::to_string(capability);
 }
 
-void append_word(std::vector<std::byte>& bytes, std::uint32_t word) {
-  for (unsigned shift = 0; shift < 32; shift += 8) bytes.push_back(static_cast<std::byte>(word >> shift & 0xffU));
-}
-
 std::uint32_t word_at(std::span<const std::byte> bytes) {
   std::uint32_t word = 0;
   for (unsigned i = 0; i < 4; ++i) word |= std::to_integer<std::uint32_t>(bytes[i]) << 8 * i;
   return word;
 }
 
+void put_word(std::span<std::byte> bytes, std::uint32_t word) {
+  for (unsigned i = 0; i < 4; ++i) bytes[i] = static_cast<std::byte>(word >> 8 * i & 0xffU);
+}
+
+constexpr std::size_t entry_head = sizeof(Digest::bytes) + sizeof(std::uint32_t);
+
 struct Entry {
-  std::vector<std::uint32_t> words;
+  ModuleRecord module;
   std::span<const std::byte> cache;  // of the driver
 };
 
 Result<Entry> read_entry(std::span<const std::byte> bytes) {
-  constexpr std::size_t head = sizeof(Digest::bytes) + 4;
-  if (bytes.size() < head) return corrupt(std::to_string(bytes.size()) + " bytes, expected at least 36");
+  if (bytes.size() < entry_head) return corrupt(std::to_string(bytes.size()) + " bytes, expected at least 36");
   const Digest digest = sha256(bytes.subspan(sizeof(Digest::bytes)));
   if (std::memcmp(digest.bytes.data(), bytes.data(), digest.bytes.size()) != 0) {
     return corrupt("its SHA-256 is not that of its bytes");
   }
-  const std::uint64_t count = word_at(bytes.subspan(sizeof(Digest::bytes)));
-  if (count * 4 > bytes.size() - head) {
-    return corrupt(std::to_string(count) + " words of SPIR-V in " + std::to_string(bytes.size() - head) + " bytes");
+  const std::span<const std::byte> body = bytes.subspan(entry_head);
+  const std::uint32_t size = word_at(bytes.subspan(sizeof(Digest::bytes)));
+  if (size > body.size()) {
+    return corrupt("a module of " + std::to_string(size) + " bytes in " + std::to_string(body.size()));
   }
-  Entry entry;
-  entry.words.resize(count);
-  for (std::uint64_t i = 0; i < count; ++i) entry.words[i] = word_at(bytes.subspan(head + 4 * i, 4));
-  entry.cache = bytes.subspan(head + 4 * count);
-  return entry;
+  auto module = read_module(body.first(size));
+  if (!module) return corrupt("what is stored of its module is damaged");
+  return Entry{std::move(*module), body.subspan(size)};
 }
 
 // What the driver's header says must be this device's: the driver itself checks no more.
@@ -122,7 +122,7 @@ Status check_cache_data(std::span<const std::byte> data, const VkPhysicalDeviceP
 }  // namespace
 
 const ProgramInterface* VulkanProgram::interface(const KernelSource& source) const noexcept {
-  std::call_once(completed_, [&] { interface_ = complete(reflection_, source); });
+  std::call_once(completed_, [&] { interface_ = complete(module_.reflection, source); });
   return &interface_;
 }
 
@@ -141,19 +141,24 @@ class ProgramMaker {
   ProgramMaker(const std::shared_ptr<Gpu>& gpu, const KernelSource& source)
       : gpu_(*gpu), source_(source), program_(new VulkanProgram(gpu)) {}
 
+  // Of a compiler or a user.
   Status read(std::vector<std::uint32_t> words) {
     auto module = SpirvModule::parse(std::move(words), source_.entry);
     if (!module) return module.error();
-    if (Status status = check(*module); !status.ok()) return status;
+    ModuleRecord record{{}, module->entry(), needs_of(*module), {}};
+    if (Status status = check(record.needs); !status.ok()) return status;
     auto reflection = reflect(*module);
     if (!reflection) return reflection.error();
-    program_->reflection_ = std::move(*reflection);
-    program_->words_ = module->words();
-    program_->bindings_ = source_.bindings.size();
-    program_->views_ = source_.views;
-    driver_words_ = module->with_bindings(program_->reflection_.bindings);
-    entry_ = module->entry();
-    return check_slots();
+    record.words = module->with_bindings(std::exchange(reflection->bindings, {}));
+    record.reflection = std::move(*reflection);
+    return keep(std::move(record));
+  }
+
+  // Of an entry.
+  Status read(ModuleRecord module) {
+    Status status = SpirvModule::check_form(module.words).within("SPIR-V module");
+    if (status.ok()) status = check(module.needs);
+    return status.ok() ? keep(std::move(module)) : status;
   }
 
   // cache: of an earlier process; empty: none. `may_compile`: else VK_PIPELINE_COMPILE_REQUIRED is possible.
@@ -167,8 +172,8 @@ class ProgramMaker {
     if (result == VK_SUCCESS) result = create_layout();
     OwnedShaderModule module(gpu_);
     auto code = structure<VkShaderModuleCreateInfo>(VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO);
-    code.codeSize = driver_words_.size() * sizeof(std::uint32_t);
-    code.pCode = driver_words_.data();
+    code.codeSize = program_->module_.words.size() * sizeof(std::uint32_t);
+    code.pCode = program_->module_.words.data();
     if (result == VK_SUCCESS) result = vk.CreateShaderModule(gpu_.handle(), &code, nullptr, module.out());
     if (result != VK_SUCCESS) return result;
 
@@ -188,7 +193,7 @@ class ProgramMaker {
     info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
     info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
     info.stage.module = module.get();
-    info.stage.pName = entry_.c_str();
+    info.stage.pName = program_->module_.entry.c_str();
     info.layout = program_->layout_.get();
     program_->pipeline_ = OwnedPipeline(gpu_);
     result =
@@ -206,22 +211,29 @@ class ProgramMaker {
     program_->compiles_at_dispatch_ = cached <= cache_header_bytes;
     // An estimate: the driver's intermediate form and machine code.
     constexpr std::uint64_t for_any = 64 << 10, for_each_byte = 8;
-    program_->charge_ = for_any + for_each_byte * (program_->words_.size() * sizeof(std::uint32_t) + cached);
+    program_->charge_ = for_any + for_each_byte * (program_->module_.words.size() * sizeof(std::uint32_t) + cached);
     return std::move(program_);
   }
 
  private:
-  Status check(const SpirvModule& module) const {
+  Status keep(ModuleRecord module) {
+    program_->module_ = std::move(module);
+    program_->bindings_ = source_.bindings.size();
+    program_->views_ = source_.views;
+    return check_slots();
+  }
+
+  Status check(const ModuleNeeds& needs) const {
     constexpr std::array<std::uint32_t, 3> declared_by_text{0, 0, 0};
     const VkPhysicalDeviceLimits& limits = gpu_.facts().properties.limits;
-    const std::array<std::uint32_t, 3>& size = module.workgroup();
+    const std::array<std::uint32_t, 3>& size = needs.workgroup;
     if (source_.workgroup != declared_by_text && source_.workgroup != size) {
       return invalid_argument("the text declares a workgroup of " + sizes(size) + ", expected " +
                               sizes(source_.workgroup));
     }
-    if (module.version() > gpu_.spirv_version()) {
-      return unsupported("SPIR-V " + std::to_string(module.version() >> 16) + "." +
-                         std::to_string(module.version() >> 8 & 0xffU) + ", the device takes at most 1." +
+    if (needs.version > gpu_.spirv_version()) {
+      return unsupported("SPIR-V " + std::to_string(needs.version >> 16) + "." +
+                         std::to_string(needs.version >> 8 & 0xffU) + ", the device takes at most 1." +
                          std::to_string(gpu_.spirv_version() >> 8 & 0xffU));
     }
     const std::uint64_t lanes = std::uint64_t{size[0]} * size[1] * size[2];
@@ -233,15 +245,15 @@ class ProgramMaker {
                               sizes({limits.maxComputeWorkGroupSize[0], limits.maxComputeWorkGroupSize[1],
                                      limits.maxComputeWorkGroupSize[2]}));
     }
-    if (const std::uint64_t shared = module.bytes_of_shared(); shared > limits.maxComputeSharedMemorySize) {
-      return invalid_argument(std::to_string(shared) + " bytes of shared memory, the device has " +
+    if (needs.shared_bytes > limits.maxComputeSharedMemorySize) {
+      return invalid_argument(std::to_string(needs.shared_bytes) + " bytes of shared memory, the device has " +
                               std::to_string(limits.maxComputeSharedMemorySize));
     }
     std::string lacking;
-    for (const std::uint32_t capability : module.capabilities()) {
+    for (const std::uint32_t capability : needs.capabilities) {
       if (!gpu_.offers(capability)) lacking += (lacking.empty() ? "" : ", ") + capability_name(capability);
     }
-    if (module.has_shared_int64_atomics() && !gpu_.shared_int64_atomics()) {
+    if (needs.shared_int64_atomics && !gpu_.shared_int64_atomics()) {
       lacking += std::string(lacking.empty() ? "" : ", ") + "Int64Atomics on shared memory";
     }
     if (lacking.empty()) return {};
@@ -251,7 +263,7 @@ class ProgramMaker {
 
   Status check_slots() const {
     const VkPhysicalDeviceLimits& limits = gpu_.facts().properties.limits;
-    const Reflection& reflection = program_->reflection_;
+    const Reflection& reflection = program_->reflection();
     if (reflection.push_constant_bytes > limits.maxPushConstantsSize) {
       return unsupported(std::to_string(reflection.push_constant_bytes) +
                          " bytes of push constants, the device takes " + std::to_string(limits.maxPushConstantsSize));
@@ -294,7 +306,7 @@ class ProgramMaker {
 
   VkResult create_layout() {
     const DeviceFunctions& vk = gpu_.vk();
-    const Reflection& reflection = program_->reflection_;
+    const Reflection& reflection = program_->reflection();
     std::vector<VkDescriptorSetLayoutBinding> bindings;
     for (const DescriptorSlot& slot : reflection.slots) {
       bindings.push_back(
@@ -320,8 +332,6 @@ class ProgramMaker {
   Gpu& gpu_;
   const KernelSource& source_;
   std::unique_ptr<VulkanProgram> program_;
-  std::vector<std::uint32_t> driver_words_;
-  std::string entry_;
   bool hit_ = false;
 };
 
@@ -399,7 +409,7 @@ Result<std::unique_ptr<Program>> load_program(const std::shared_ptr<Gpu>& gpu, c
   if (!entry) return entry.error().within(what);
   if (Status status = check_cache_data(entry->cache, gpu->facts().properties); !status.ok()) return status.within(what);
   ProgramMaker maker(gpu, source);
-  if (Status status = maker.read(std::move(entry->words)); !status.ok()) return corrupt(what + ": " + status.message);
+  if (Status status = maker.read(std::move(entry->module)); !status.ok()) return corrupt(what + ": " + status.message);
   counters.loads.fetch_add(1, std::memory_order_relaxed);
   // A driver that stores code must not compile it again; one that stores a header only (lavapipe) always does.
   const bool has_code = entry->cache.size() > cache_header_bytes;
@@ -427,9 +437,10 @@ Result<ProgramBinary> serialize_program(const VulkanProgram& program) {
   cache.resize(size);
   ProgramBinary binary;
   binary.format = entry_format;
-  binary.bytes.resize(sizeof(Digest::bytes));
-  append_word(binary.bytes, static_cast<std::uint32_t>(program.words_.size()));
-  for (const std::uint32_t word : program.words_) append_word(binary.bytes, word);
+  binary.bytes.resize(entry_head);
+  append(program.module_, binary.bytes);
+  put_word(std::span(binary.bytes).subspan(sizeof(Digest::bytes)),
+           static_cast<std::uint32_t>(binary.bytes.size() - entry_head));
   binary.bytes.insert(binary.bytes.end(), cache.begin(), cache.end());
   const Digest digest = sha256(std::span<const std::byte>(binary.bytes).subspan(sizeof(Digest::bytes)));
   std::memcpy(binary.bytes.data(), digest.bytes.data(), digest.bytes.size());

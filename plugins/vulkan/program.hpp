@@ -2,9 +2,8 @@
 //
 // Thread-safety: functions from any thread; a VulkanProgram is immutable. Ownership: a program keeps its device alive.
 //
-// An entry ("vulkan:1"): 32 bytes SHA-256 of what follows, u32 number of SPIR-V words, the words, then the data of this
-// program's own VkPipelineCache; little endian. The SPIR-V is the compiler's or the user's, with its own sets and
-// bindings.
+// An entry ("vulkan:2"): 32 bytes SHA-256 of what follows, u32 bytes of the ModuleRecord (little endian), the record, then
+// the data of this program's own VkPipelineCache.
 #pragma once
 
 #include <kiln/measurement.hpp>
@@ -21,7 +20,7 @@
 
 namespace kiln::vulkan {
 
-inline constexpr const char* entry_format = "vulkan:1";
+inline constexpr const char* entry_format = "vulkan:2";
 
 class VulkanProgram final : public Program {
  public:
@@ -30,7 +29,7 @@ class VulkanProgram final : public Program {
 
   const Gpu& gpu() const noexcept { return *gpu_; }
   std::uint64_t number() const noexcept { return number_; }  // Gpu::next_number()
-  const Reflection& reflection() const noexcept { return reflection_; }
+  const Reflection& reflection() const noexcept { return module_.reflection; }
   // The driver generates machine code at the first dispatch: it stores none in a pipeline cache (lavapipe).
   bool compiles_at_dispatch() const noexcept { return compiles_at_dispatch_; }
   VkPipeline pipeline() const noexcept { return pipeline_.get(); }
@@ -48,8 +47,7 @@ class VulkanProgram final : public Program {
 
   std::shared_ptr<Gpu> gpu_;
   std::uint64_t number_;
-  std::vector<std::uint32_t> words_;  // of the entry
-  Reflection reflection_;
+  ModuleRecord module_;
   std::size_t bindings_ = 0;
   std::vector<View> views_;  // empty: all are storage
   std::uint64_t charge_ = 0;

@@ -49,9 +49,9 @@ ProgramBinary with_byte(ProgramBinary binary, std::size_t at, std::byte flip) {
 }
 
 std::size_t cache_data_at(const ProgramBinary& binary) {
-  std::uint32_t words = 0;
-  std::memcpy(&words, binary.bytes.data() + 32, 4);
-  return 36 + std::size_t{words} * 4;
+  std::uint32_t module_bytes = 0;
+  std::memcpy(&module_bytes, binary.bytes.data() + 32, 4);
+  return 36 + std::size_t{module_bytes};
 }
 
 }  // namespace
@@ -93,9 +93,10 @@ TEST_CASE("vulkan: an entry of another device or driver does not reach the drive
                 {cache + 12, "of device"},
                 {cache + 16, "UUID"},
                 {cache + 31, "UUID"},
-                {36, "SPIR-V"},        // its magic number
-                {36 + 15, "SPIR-V"},   // its number of ids
-                {36 + 20, "SPIR-V"}};  // its first instruction
+                {36 + 3, "of its module"},  // the number of its words
+                {40, "SPIR-V"},             // its magic number
+                {40 + 15, "SPIR-V"},        // its number of ids
+                {40 + 22, "SPIR-V"}};       // the length of its first instruction
   for (const auto& fault : faults) {
     INFO("byte " << fault.at);
     const auto loaded = device.load(source, with_byte(entry, fault.at, std::byte{0xff}));

@@ -117,13 +117,7 @@ TEST_CASE("vulkan: constants of a SPIR-V module have its names, or their numbers
   source.text = std::string("#version 450\nlayout(local_size_x = 1) in;\n") + declared +
                 "layout(binding = 0) writeonly buffer Y { float y; };\nvoid main() { y = " + all + "; }\n";
   const auto module_of = [&](bool named) {
-    auto program = Vulkan::instance().device()->build(source);
-    REQUIRE(program);
-    auto binary = Vulkan::instance().device()->serialize(**program);
-    REQUIRE(binary);
-    std::uint32_t count = 0;
-    std::memcpy(&count, binary->bytes.data() + 32, sizeof count);
-    const std::string whole(reinterpret_cast<const char*>(binary->bytes.data() + 36), std::size_t{count} * 4);
+    const std::string whole = support::module_of(source);
     std::string module = whole.substr(0, 20);
     for (std::size_t at = 20; at < whole.size();) {
       std::uint32_t word = 0;

@@ -17,19 +17,11 @@ using support::values_of_bytes;
 using support::Vulkan;
 using Uniform = UserKernelSpec::Uniform;
 
-// The SPIR-V that the plugin stores of a text.
 std::string module_of(const std::string& text) {
-  Device& device = *Vulkan::instance().device();
   KernelSource source;
   source.dialect = Dialect::glsl;
   source.text = text;
-  auto program = device.build(source);
-  REQUIRE(program);
-  auto binary = device.serialize(**program);
-  REQUIRE(binary);
-  std::uint32_t words = 0;
-  std::memcpy(&words, binary->bytes.data() + 32, sizeof words);
-  return {reinterpret_cast<const char*>(binary->bytes.data() + 36), std::size_t{words} * 4};
+  return support::module_of(source);
 }
 
 constexpr const char* adding =

@@ -3,11 +3,16 @@
 
 #include <catch2/catch.hpp>
 
+#include <dlfcn.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
 
 #include <kiln/program_interface.hpp>
+#include <kiln/program_record.hpp>
+
+#include "codec/glslang_module.hpp"
 
 #ifdef KILN_HAS_GENERATOR
 #include "conformance/subject.hpp"
@@ -55,20 +60,12 @@ bool Vulkan::usable() const {
   return false;
 }
 
-Status run_kernel(const UserKernelSpec& kernel, std::vector<std::vector<std::byte>>& tensors) {
+namespace {
+
+Status run_program(const Program& program, const KernelSource& source, const UserKernelSpec& kernel,
+                   std::vector<std::vector<std::byte>>& tensors) {
   Device& device = *Vulkan::instance().device();
-  KernelSource source;
-  source.dialect = kernel.dialect;
-  source.text = kernel.text;
-  source.entry = kernel.entry;
-  source.constants = kernel.constants;
-  source.workgroup = kernel.workgroup;
-  source.bindings.resize(tensors.size(), Access::read_write);
-  source.files = {kernel.path};
-  auto program = device.build(source);
-  if (!program) return program.error();
-  const ProgramInterface* declared = (*program)->interface(source);
-  auto sources = provide(*declared, kernel);
+  auto sources = provide(*program.interface(source), kernel);
   if (!sources) return sources.error();
   std::vector<std::unique_ptr<Buffer>> buffers;
   std::vector<Buffer*> bindings;
@@ -82,7 +79,7 @@ Status run_kernel(const UserKernelSpec& kernel, std::vector<std::vector<std::byt
     bindings.push_back(buffer->get());
     buffers.push_back(std::move(*buffer));
   }
-  const PassLaunch launch{program->get(), bindings, kernel.grid, *sources};
+  const PassLaunch launch{&program, bindings, kernel.grid, *sources};
   auto value = device.submit({std::span(&launch, 1)});
   if (!value) return value.error();
   auto fence = device.wait(*value, Deadline::never());
@@ -91,6 +88,49 @@ Status run_kernel(const UserKernelSpec& kernel, std::vector<std::vector<std::byt
     if (Status status = buffers[i]->read(0, tensors[i]); !status.ok()) return status;
   }
   return {};
+}
+
+std::vector<std::byte> record_of(const ProgramInterface& declared) {
+  std::vector<std::byte> bytes;
+  RecordWriter{bytes}(declared);
+  return bytes;
+}
+
+}  // namespace
+
+Status run_kernel(const UserKernelSpec& kernel, std::vector<std::vector<std::byte>>& tensors) {
+  Device& device = *Vulkan::instance().device();
+  KernelSource source;
+  source.dialect = kernel.dialect;
+  source.text = kernel.text;
+  source.entry = kernel.entry;
+  source.constants = kernel.constants;
+  source.workgroup = kernel.workgroup;
+  source.bindings.resize(tensors.size(), Access::read_write);
+  source.files = {kernel.path};
+  const auto built = device.build(source);
+  if (!built) return built.error();
+  auto again = tensors;
+  if (Status status = run_program(**built, source, kernel, tensors); !status.ok()) return status;
+  const auto binary = device.serialize(**built);
+  REQUIRE(binary);
+  const auto loaded = device.load(source, *binary);
+  REQUIRE(loaded);
+  CHECK(record_of(*(*loaded)->interface(source)) == record_of(*(*built)->interface(source)));
+  CHECK(run_program(**loaded, source, kernel, again).ok());
+  CHECK(again == tensors);
+  return {};
+}
+
+std::string module_of(const KernelSource& source) {
+  static void* const library = dlopen(KILN_PLUGIN_DIR "/../libkiln_glslang.so", RTLD_NOW | RTLD_LOCAL);
+  REQUIRE(library != nullptr);
+  const auto* glslang = static_cast<const vulkan::GlslangModule*>(dlsym(library, vulkan::glslang_module_symbol));
+  REQUIRE(glslang != nullptr);
+  const auto compiled = glslang->compile(source, {}, vulkan::LineNumbers::none);
+  REQUIRE(compiled);
+  const auto* begin = reinterpret_cast<const char*>(compiled->words.data());
+  return {begin, compiled->words.size() * sizeof(std::uint32_t)};
 }
 
 }  // namespace kiln::support

@@ -33,9 +33,12 @@ class Vulkan {
   std::string absent_;
 };
 
-// Builds the kernel's text on the device and runs it once on the tensors, which hold its results afterwards. Tensors:
-// as tensors_of() lists them.
+// Builds the kernel's text on the device and runs it once on the tensors, which hold its results afterwards. Checks that
+// the program that is loaded from its entry declares and does the same. Tensors: as tensors_of() lists them.
 Status run_kernel(const UserKernelSpec& kernel, std::vector<std::vector<std::byte>>& tensors);
+
+// What the plugin's GLSL compiler makes of a text, before bindings are numbered.
+std::string module_of(const KernelSource& source);
 
 // Of a workgroup of the kernels here.
 inline constexpr std::uint32_t lanes = 64;

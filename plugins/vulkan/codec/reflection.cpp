@@ -416,7 +416,9 @@ class Reflector {
           } else if (element != known && !both_integer) {
             known = ElementType::unknown;
           }
-          out_.textures[static_cast<std::size_t>(out_.resources[texture].handle)].samplers.insert(sampler);
+          std::vector<std::size_t>& readers =
+              out_.textures[static_cast<std::size_t>(out_.resources[texture].handle)].samplers;
+          if (std::ranges::find(readers, sampler) == readers.end()) readers.push_back(sampler);
         }
       }
     }
@@ -499,6 +501,16 @@ class Reflector {
 };
 
 }  // namespace
+
+ModuleNeeds needs_of(const SpirvModule& module) {
+  ModuleNeeds needs;
+  needs.version = module.version();
+  needs.workgroup = module.workgroup();
+  needs.shared_bytes = module.bytes_of_shared();
+  needs.shared_int64_atomics = module.has_shared_int64_atomics();
+  needs.capabilities.assign(module.capabilities().begin(), module.capabilities().end());
+  return needs;
+}
 
 Result<Reflection> reflect(const SpirvModule& module) { return Reflector(module).reflect(); }
 

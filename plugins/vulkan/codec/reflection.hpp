@@ -1,5 +1,7 @@
 // The interface of a SPIR-V module: its resources, where the bytes of its uniforms lie, and its descriptors.
 //
+// To parse a module costs as much time as the driver takes to load its program: what was found is stored beside it.
+//
 // Thread-safety: pure functions. Ownership: values.
 #pragma once
 
@@ -8,9 +10,11 @@
 
 #include <vulkan/vulkan.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,7 +44,16 @@ struct UniformMember {
 struct TextureSlot {
   std::uint32_t slot = 0, element = 0;
   VkImageViewType view = VK_IMAGE_VIEW_TYPE_2D;
-  std::set<std::size_t> samplers;  // indices into Reflection::resources: the separate samplers that read it
+  std::vector<std::size_t> samplers;  // indices into Reflection::resources: the separate samplers that read it
+};
+
+// What a module asks of the device.
+struct ModuleNeeds {
+  std::uint32_t version = 0;  // 0x00010300: SPIR-V 1.3
+  std::array<std::uint32_t, 3> workgroup{0, 0, 0};
+  std::uint64_t shared_bytes = 0;  // without padding
+  bool shared_int64_atomics = false;
+  std::vector<std::uint32_t> capabilities;
 };
 
 struct Reflection {
@@ -57,10 +70,22 @@ struct Reflection {
   std::vector<std::optional<std::uint32_t>> bindings;  // SpirvModule::with_bindings()
 };
 
+ModuleNeeds needs_of(const SpirvModule& module);
+
 // invalid_argument or unsupported: a resource that no job can provide; the error names it.
 Result<Reflection> reflect(const SpirvModule& module);
 
 // With what only the text says: which members are bool. A text that is not GLSL changes nothing.
 ProgramInterface complete(const Reflection& reflection, const KernelSource& source);
+
+// The module that the driver gets, with what parsing it would find. As bytes, for the same build, and back.
+struct ModuleRecord {
+  std::vector<std::uint32_t> words;
+  std::string entry;
+  ModuleNeeds needs;
+  Reflection reflection;
+};
+void append(const ModuleRecord& module, std::vector<std::byte>& bytes);
+std::optional<ModuleRecord> read_module(std::span<const std::byte> bytes);  // nullopt: not what append() writes
 
 }  // namespace kiln::vulkan

@@ -42,24 +42,33 @@ Result<SpirvModule> SpirvModule::parse(std::vector<std::uint32_t> words, std::st
   return module;
 }
 
-Status SpirvModule::index() {
-  if (words_.size() < header_words) {
-    return invalid_argument("has " + std::to_string(words_.size()) + " words, expected at least 5");
+Status SpirvModule::check_form(std::span<const std::uint32_t> words) {
+  if (words.size() < header_words) {
+    return invalid_argument("has " + std::to_string(words.size()) + " words, expected at least 5");
   }
-  if (words_[0] != spv::MagicNumber) {
-    return invalid_argument("begins with " + std::to_string(words_[0]) + ", expected " +
+  if (words[0] != spv::MagicNumber) {
+    return invalid_argument("begins with " + std::to_string(words[0]) + ", expected " +
                             std::to_string(spv::MagicNumber) + " in this machine's byte order");
   }
-  if (words_[3] == 0 || words_[3] > most_ids) {
-    return invalid_argument("has " + std::to_string(words_[3]) + " ids, expected 1 to " + std::to_string(most_ids));
+  if (words[3] == 0 || words[3] > most_ids) {
+    return invalid_argument("has " + std::to_string(words[3]) + " ids, expected 1 to " + std::to_string(most_ids));
   }
+  for (std::size_t at = header_words; at < words.size();) {
+    const std::size_t length = words[at] >> spv::WordCountShift;
+    if (length == 0 || length > words.size() - at) {
+      return invalid_argument("word " + std::to_string(at) + ": an instruction of " + std::to_string(length) +
+                              " words, expected 1 to " + std::to_string(words.size() - at));
+    }
+    at += length;
+  }
+  return {};
+}
+
+Status SpirvModule::index() {
+  if (Status status = check_form(words_); !status.ok()) return status;
   at_.resize(words_[3]);
   for (std::size_t at = header_words; at < words_.size();) {
     const std::size_t length = words_[at] >> spv::WordCountShift;
-    if (length == 0 || length > words_.size() - at) {
-      return invalid_argument("word " + std::to_string(at) + ": an instruction of " + std::to_string(length) +
-                              " words, expected 1 to " + std::to_string(words_.size() - at));
-    }
     if (Status status = index(Instruction(words_).subspan(at, length), at); !status.ok()) return status;
     at += length;
   }

@@ -48,6 +48,8 @@ class SpirvModule {
   // entry: of the compute entry points; "main" also means the only one, whatever its name. invalid_argument: not a
   // module, or one without that entry point; the error names the reason.
   static Result<SpirvModule> parse(std::vector<std::uint32_t> words, std::string_view entry);
+  // As far as parse() is needed before a driver gets a module that was parsed when it was stored: header and lengths.
+  static Status check_form(std::span<const std::uint32_t> words);
 
   const std::vector<std::uint32_t>& words() const noexcept { return words_; }
   std::uint32_t version() const noexcept { return words_[1]; }  // 0x00010300: 1.3
