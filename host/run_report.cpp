@@ -137,6 +137,7 @@ std::string run_table(const RunOutcome& outcome, Colour colour) {
                visible_lines(report.status.message) + "\n";
     }
     for (const std::string& note : report.notes) {
+      if (!ok && report.status.message.find(note) != std::string::npos) continue;  // the error says it
       below += "note    " + visible(report.name) + ": " + visible(note) + "\n";
     }
   }

@@ -63,6 +63,13 @@ grid = [1, 1, 1]
     CHECK(finished.status == 3);
     CHECK_THAT(finished.json()["jobs"][0]["error"].get<std::string>(), Contains("cpu"));
   }
+  const Finished told = run_kiln({"run", file, "--device", "cpu", "--set",
+                                  "plugins.load=[\"cpu\", \"dynamic_shaders\"]", "--cache-dir", folder / "cache"});
+  INFO(told.out);
+  const std::string reason = "device cpu cannot run kernel none.comp";
+  const std::size_t first = told.out.find(reason);
+  CHECK(first != std::string::npos);
+  CHECK(told.out.find(reason, first + 1) == std::string::npos);  // it is a note of the job, too
 }
 
 TEST_CASE("a required plugin that no folder has: status 3, naming it and the folders") {
