@@ -1,6 +1,7 @@
 #include "options.hpp"
 
 #include "verb_table.hpp"
+#include "verbs/verbs.hpp"
 
 #include <kiln/config_text.hpp>
 
@@ -362,7 +363,7 @@ Result<Options> parse_options(int argc, char** argv) {
   std::size_t taken = 0;
   const auto verb = verb_of(words, taken);
   if (given["version"].as<bool>() || (words.size() == 1 && words[0] == "version")) {
-    options.verb = Verb::version;
+    options.action = print_version;
     return options;
   }
   const bool asks_by_word = !words.empty() && words[0] == "help";
@@ -370,12 +371,13 @@ Result<Options> parse_options(int argc, char** argv) {
     if (asks_by_word) words.erase(words.begin());
     auto text = help_for(words);
     if (!text) return std::move(text).error();
-    options.verb = Verb::help;
+    options.action = print_help;
     options.help_text = std::move(*text);
     return options;
   }
   if (!verb) return no_such_verb(words);
-  options.verb = verb->verb;
+  options.verb = verb->name;
+  options.action = verb->action;
   if (Status status = check_options(*verb, given); !status.ok()) return status;
   options.sources.environment = configuration_environment(environ);
   if (Status status = take_argument(*verb, words, taken, options); !status.ok()) return status;

@@ -13,58 +13,13 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace kiln::host {
 
-enum class Verb {
-  invalid = 0,
-  help,
-  version,
-  run,
-  devices,
-  plugins,
-  config_check,
-  config_show,
-  selector_show,
-  selector_explain,
-  selector_reset,
-  selector_replay,
-  cache_stats,
-  cache_list,
-  cache_inspect,
-  cache_release,
-  cache_verify,
-  cache_prune,
-  cache_clear,
-  cache_warm,
-  cache_explain,
-  cache_persist,
-  cache_export,
-  cache_import,
-  cache_key_create,
-  cache_key_trust,
-  cache_key_revoke,
-  cache_key_list,
-  cache_push,
-  cache_pull,
-  cache_remote_status,
-  cache_layer_create,
-  cache_bake,
-  tune,
-  tune_audit,
-  tune_export,
-  tune_import,
-  tune_push,
-  tune_pull,
-  kernel_build,
-  pm4_dump,
-  simulate,
-  report,
-  bench,
-  bench_compare,
-  bench_table,
-};
+struct Options;
+using VerbAction = int (*)(const Options&);  // answers the exit status
 
 struct TuneChoices {  // of `kiln tune`
   std::optional<std::chrono::nanoseconds> budget;
@@ -94,8 +49,10 @@ struct CacheOptions {  // each for some of the cache verbs
 };
 
 struct Options {
-  Verb verb = Verb::invalid;
-  std::string help_text;  // for Verb::help
+  std::string_view verb;  // as the table of verbs names it: "cache list"
+  VerbAction action = nullptr;
+  std::uint64_t started_ns = 0;  // now_ns() at the start of main, from which first results are counted
+  std::string help_text;         // of print_help
   ConfigSources sources;
   std::string subject;                // what a cache verb is about: a label or a key, a file
   std::vector<std::string> subjects;  // likewise, of those that take several: labels or keys; a command's words

@@ -300,7 +300,7 @@ void Session::only_read_cache(const Status& why) {
 
 // The list of devices needs nothing that was kept.
 void Session::warn_of_cache(const std::string& text) {
-  log_.write(options_.verb == Verb::devices ? LogLevel::info : LogLevel::warning, component, text);
+  log_.write(options_.verb == "devices" ? LogLevel::info : LogLevel::warning, component, text);
 }
 
 void Session::load_plugins() {
@@ -349,12 +349,12 @@ Config Session::config_for_runtime() const {
   config.cache.read_only = only_reads_cache_;
   if (!trusts_cache_) config.cache.directory.clear();
   if (!has_key_) config.cache.key_file.clear();
-  if (options_.verb != Verb::run) {  // what is done in the background is for those who run jobs
+  if (options_.verb != "run") {  // what is done in the background is for those who run jobs
     config.cache.warm = "none";
     config.generator.background = false;
   }
   // A baked layer is made from this user's own cache, which does not store what other layers hold.
-  if (options_.verb == Verb::cache_bake) config.cache.layers.clear();
+  if (options_.verb == "cache bake") config.cache.layers.clear();
   return config;
 }
 

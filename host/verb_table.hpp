@@ -26,7 +26,7 @@ enum class Argument {
 
 struct VerbHelp {
   std::string_view name;  // as typed
-  Verb verb;
+  VerbAction action;
   Argument argument;
   std::string_view argument_name;  // in the usage line; empty: none
   std::string_view summary;

@@ -299,7 +299,7 @@ namespace {
 constexpr std::string_view bench_options = "set json output cache-dir progress help version";
 
 constexpr VerbHelp bench_rows[] = {
-    {"bench", Verb::bench, Argument::subjects, "[AREA…]", "measure Kiln and its peers",
+    {"bench", bench, Argument::subjects, "[AREA…]", "measure Kiln and its peers",
      R"(Runs the benchmark programs of the named areas, or of all: cache, start, conv, executor, selector, tuner, pm4. Each program measures
 Kiln and its peers on the same work in one run, in alternating rounds, and compares every output outside the measured time. Prints
 medians with quartiles, the ratio (above 1: Kiln is better), and whether a target was met. All areas take about a quarter of an hour
@@ -312,7 +312,7 @@ Run it on an otherwise idle machine: the noise before the start is measured and 
 
 Exit status: 0 done · 1 a program failed, or an output was wrong · 2 usage.)",
      bench_options, "quick stable passes"},
-    {"bench compare", Verb::bench_compare, Argument::file_and_subjects, "BEFORE AFTER",
+    {"bench compare", bench_compare, Argument::file_and_subjects, "BEFORE AFTER",
      "find regressions between two measurements",
      R"(Compares two files of `kiln bench`. A figure with the same peer in both is compared by its ratio, others by their value if both files
 are from the same processor model. A figure changed if the quartiles do not overlap and the medians differ by more than 10 %.
@@ -320,7 +320,7 @@ are from the same processor model. A figure changed if the quartiles do not over
 
 Exit status: 0 no regression · 1 at least one · 2 usage, or a file that cannot be read.)",
      "json output help version", "stable"},
-    {"bench table", Verb::bench_table, Argument::file_and_subjects, "FILE [ID…]", "print figures as a Markdown table",
+    {"bench table", bench_table, Argument::file_and_subjects, "FILE [ID…]", "print figures as a Markdown table",
      R"(Prints the figures of a file of `kiln bench` as a Markdown table: all, or those named, in that order. A name is ID or ID@GROUP; write
 blanks in it as _.)",
      "output help version"},

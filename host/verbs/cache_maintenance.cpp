@@ -72,7 +72,7 @@ std::string removal_text(const CacheRemoval& removal, std::string_view word) {
   return text + ": " + human_size(removal.bytes);
 }
 
-int report(const Result<CacheRemoval>& removal, const std::string& text, const Options& options) {
+int report_removal(const Result<CacheRemoval>& removal, const std::string& text, const Options& options) {
   if (!removal->failure.ok()) complain(visible(removal->failure.message));
   const int status = removal->failure.ok() ? exit_done : exit_job_failed;
   return options.json ? finish_json(removal_json(*removal), options, status) : finish(text, options, status);
@@ -94,7 +94,7 @@ int cache_prune(const Options& options) {
   if (!removal) return complain_of(removal.error());
   std::string text = removal_text(*removal, pretend ? "would remove" : "removed");
   text += "; " + counted(removal->programs_left, "program") + " left, " + human_size(removal->bytes_left) + " in all\n";
-  return report(removal, *exists ? text : no_cache_yet(cache), options);
+  return report_removal(removal, *exists ? text : no_cache_yet(cache), options);
 }
 
 int cache_clear(const Options& options) {
@@ -104,7 +104,7 @@ int cache_clear(const Options& options) {
   if (!exists) return complain_of(exists.error());
   const auto removal = clear_cache(cache, options.cache.all ? ClearScope::everything : ClearScope::programs);
   if (!removal) return complain_of(removal.error());
-  return report(removal, *exists ? removal_text(*removal, "removed") + "\n" : no_cache_yet(cache), options);
+  return report_removal(removal, *exists ? removal_text(*removal, "removed") + "\n" : no_cache_yet(cache), options);
 }
 
 namespace {

@@ -3,6 +3,7 @@
 #include "console.hpp"
 #include "text_table.hpp"
 #include "verb_table.hpp"
+#include "verbs/verbs.hpp"
 
 #include <kiln/config_reader.hpp>
 
@@ -112,7 +113,7 @@ constexpr std::string_view common = "set json output cache-dir log help version"
 constexpr std::string_view of_many = "set json output cache-dir log progress help version";  // with a bar
 
 constexpr VerbHelp verbs[] = {
-    {"cache stats", Verb::cache_stats, Argument::none, "", "show the size and the hits of the cache",
+    {"cache stats", cache_stats, Argument::none, "", "show the size and the hits of the cache",
      R"(Prints what is stored for each device and driver, and the sums over all processes that used the cache: programs found in memory
 and on disk, not found, built, rejected with the reason, and saved build time. A process adds its counts when it ends. They are
 lost if it is killed, or if other processes hold the file for longer than 20 ms.
@@ -121,28 +122,28 @@ lost if it is killed, or if other processes hold the file for longer than 20 ms.
 
 Exit status: 0 done, also if there is no cache yet · 1 the folder cannot be used · 2 usage or configuration.)",
      common, "prometheus"},
-    {"cache list", Verb::cache_list, Argument::none, "", "list the stored programs",
+    {"cache list", cache_list, Argument::none, "", "list the stored programs",
      R"(Prints one line for each program: label, first digits of the key, size, build time, first dispatch, measured rate, number of uses,
 last use. `pending` marks programs that were built with [cache] auto_save = false; `kiln cache persist` stores them. The list is
 not authenticated: use `kiln cache verify`.
 
 Exit status: 0 done, also if there is no cache yet · 1 the folder cannot be used · 2 usage or configuration.)",
      common},
-    {"cache inspect", Verb::cache_inspect, Argument::subject, "LABEL|KEY", "show everything about one stored program",
+    {"cache inspect", cache_inspect, Argument::subject, "LABEL|KEY", "show everything about one stored program",
      R"(LABEL|KEY is a label, the part of a label before a `/`, a key, or at least the first four digits of a key, as `kiln cache list`
 prints them. Prints the path, the authenticity, the header, the statistics, and the fields of the key: source, constants,
 workgroup, device, driver. Long texts are cut; --json prints them whole.
 
 Exit status: 0 done · 1 there is no such program · 2 usage, or several programs match.)",
      common},
-    {"cache release", Verb::cache_release, Argument::subject, "LABEL|KEY", "end the quarantine of a program",
+    {"cache release", cache_release, Argument::subject, "LABEL|KEY", "end the quarantine of a program",
      R"(A program that was being loaded when a process died is suspect: the next use loads it once in a child process. If the child crashes
 (SIGSEGV, SIGABRT, SIGBUS, SIGILL) or exceeds its deadline, the program is quarantined: for a week it is built and not loaded.
 `kiln cache list`, `inspect` and `verify` show both states. This verb ends them. LABEL|KEY is as for `kiln cache inspect`.
 
 Exit status: 0 done · 1 no such program is suspect or quarantined · 2 usage or configuration.)",
      common},
-    {"cache explain", Verb::cache_explain, Argument::subject, "LABEL|KEY", "explain why a program was not found",
+    {"cache explain", cache_explain, Argument::subject, "LABEL|KEY", "explain why a program was not found",
      R"(Compares the key of a missed program with the nearest key that was stored at that time, and lists each field that differs, with
 both values: a driver's version, a constant, the first line of the source that differs. If the program was stored and rejected,
 prints the reason. LABEL|KEY is as for `kiln cache inspect`, among the newest 1,024 missed keys. A process records its misses when
@@ -150,13 +151,13 @@ it ends. Long values are cut; --json prints them whole.
 
 Exit status: 0 done · 1 no such miss is recorded · 2 usage, or several misses match.)",
      common},
-    {"cache verify", Verb::cache_verify, Argument::none, "", "read and authenticate every stored program",
+    {"cache verify", cache_verify, Argument::none, "", "read and authenticate every stored program",
      R"(Checks every program as a job would: lengths, checksum, signing key, signature, name, payload. Reports each bad one as corrupt,
 tampered or foreign. Removes it only with --remove. A job that finds a bad program counts it, removes it and builds it again.
 
 Exit status: 0 all are sound · 1 some are not, or nothing could be checked · 2 usage or configuration.)",
      of_many, "remove"},
-    {"cache prune", Verb::cache_prune, Argument::none, "", "remove old programs, or reduce the size",
+    {"cache prune", cache_prune, Argument::none, "", "remove old programs, or reduce the size",
      R"(Removes programs that were not used for longer than --max-age, then the least recently used ones until at most --max-size is left.
 Pending programs and driver files count too. Without both options the limit is [cache] max_disk.
 
@@ -167,14 +168,14 @@ A running job misses a removed program and builds it again.
 
 Exit status: 0 done · 1 something could not be removed · 2 usage or configuration.)",
      of_many, "max-age max-size dry-run"},
-    {"cache persist", Verb::cache_persist, Argument::subjects, "[LABEL|KEY...]", "store pending programs",
+    {"cache persist", cache_persist, Argument::subjects, "[LABEL|KEY...]", "store pending programs",
      R"(With [cache] auto_save = false new programs are pending: other processes do not find them, and they are removed after 30 days. This
 verb stores all of them, or those named as for `kiln cache inspect`. Each program is authenticated first. If the cache exceeds
 [cache] max_disk, the least recently used programs are removed. `kiln cache list` marks pending programs.
 
 Exit status: 0 done · 1 a program was bad or could not be stored, or there is no such program · 2 usage or configuration.)",
      of_many},
-    {"cache export", Verb::cache_export, Argument::file_and_subjects, "FILE [LABEL|KEY...]",
+    {"cache export", cache_export, Argument::file_and_subjects, "FILE [LABEL|KEY...]",
      "write programs to a signed file",
      R"(Writes all programs, or those named as for `kiln cache inspect`, with their driver files to FILE. Signs FILE with this user's Ed25519
 key, which is beside [cache] key_file and is created when it is first needed. Prints the public key, which the importer needs.
@@ -185,7 +186,7 @@ Skips bad programs and reports them. FILE is written completely or not at all.
 
 Exit status: 0 done · 1 a program was skipped, or FILE could not be written · 2 usage or configuration.)",
      of_many, "show-key"},
-    {"cache import", Verb::cache_import, Argument::subject, "FILE", "import programs of another machine",
+    {"cache import", cache_import, Argument::subject, "FILE", "import programs of another machine",
      R"(Imports the programs of FILE that fit the devices of this machine. Authenticates the whole file with the key of --trust before it
 writes anything or passes anything to a driver. Warning: the owner of that key can make drivers here execute any code. Signs the
 programs with this user's key. Existing programs stay, so an interrupted import can be repeated. Opens the devices.
@@ -194,7 +195,7 @@ programs with this user's key. Existing programs stay, so an interrupted import 
 
 Exit status: 0 done · 1 refused, or for other devices · 2 usage or configuration · 3 a required plugin is missing.)",
      "set device json output plugin-path cache-dir log progress help version", "trust"},
-    {"cache key create", Verb::cache_key_create, Argument::subject, "NAME", "create a key that signs shared programs",
+    {"cache key create", cache_key_create, Argument::subject, "NAME", "create a key that signs shared programs",
      R"(Creates an Ed25519 key pair in ~/.config/kiln (keys.d and trust.d), or in /etc/kiln with --system, and trusts it here. Prints the
 public key. Other machines trust it with `kiln cache key trust`. A configuration chooses keys by NAME; it cannot add one.
 
@@ -202,7 +203,7 @@ public key. Other machines trust it with `kiln cache key trust`. A configuration
 
 Exit status: 0 done · 1 the folder cannot be used · 2 usage or configuration, or the name is in use.)",
      common, "until system"},
-    {"cache key trust", Verb::cache_key_trust, Argument::file_and_subjects, "NAME KEY|FILE",
+    {"cache key trust", cache_key_trust, Argument::file_and_subjects, "NAME KEY|FILE",
      "trust the programs that a key signs",
      R"(Trusts a public key of another machine under NAME. KEY is 64 hexadecimal digits; FILE begins with them. Warning: the owner of
 that key can make drivers here execute any code, if a configuration names NAME as a writer or uses layers.
@@ -211,38 +212,38 @@ that key can make drivers here execute any code, if a configuration names NAME a
 
 Exit status: 0 done · 1 the folder cannot be used · 2 usage or configuration, or the name is in use.)",
      common, "until system"},
-    {"cache key revoke", Verb::cache_key_revoke, Argument::subject, "NAME", "stop trusting a key",
+    {"cache key revoke", cache_key_revoke, Argument::subject, "NAME", "stop trusting a key",
      R"(From now on no program that this key signed is taken from a remote or a layer here. Removes the secret key, if it is here. Programs
 that were taken before stay in the cache, signed with this user's own key; `kiln cache clear` removes them.
 
 Exit status: 0 done · 1 there is no such key, or the folder cannot be used · 2 usage or configuration.)",
      common, "system"},
-    {"cache key list", Verb::cache_key_list, Argument::none, "", "list the trusted keys",
+    {"cache key list", cache_key_list, Argument::none, "", "list the trusted keys",
      R"(Lists the keys of /etc/kiln/trust.d and ~/.config/kiln/trust.d: state, last day, whether the secret key is here, public key. Reports
 files and folders that are not used, for example because others can write them.
 
 Exit status: 0 done · 1 a file or folder is not used · 2 usage or configuration.)",
      common},
-    {"cache push", Verb::cache_push, Argument::config_or_none, "[CONFIG]", "write programs to the remotes",
+    {"cache push", cache_push, Argument::config_or_none, "[CONFIG]", "write programs to the remotes",
      R"(Writes every stored program to each [[cache.remote]] of CONFIG with mode = "read_write", signed with its sign_with key. Skips
 programs that the remote has. Jobs write their programs by themselves, after the first dispatch.
 
 Exit status: 0 done · 1 a remote failed, or a program was bad · 2 usage or configuration.)",
      "set json output plugin-path cache-dir log progress help version"},
-    {"cache pull", Verb::cache_pull, Argument::config_or_none, "[CONFIG]", "store the programs of the remotes",
+    {"cache pull", cache_pull, Argument::config_or_none, "[CONFIG]", "store the programs of the remotes",
      R"(Stores every program that the remotes of CONFIG have for the devices of this machine. Authenticates each one with the keys that
 `writers` names before it is written, and counts the others by reason. Existing programs stay, so an interrupted pull can be
 repeated. Opens the devices. Jobs fetch what they need by themselves.
 
 Exit status: 0 done · 1 a remote failed · 2 usage or configuration · 3 a required plugin is missing.)",
      "set device json output plugin-path cache-dir log progress help version"},
-    {"cache remote status", Verb::cache_remote_status, Argument::config_or_none, "[CONFIG]", "check the remotes",
+    {"cache remote status", cache_remote_status, Argument::config_or_none, "[CONFIG]", "check the remotes",
      R"(Sends one request to each [[cache.remote]] of CONFIG. Prints whether and how fast it answers, whether jobs send requests at the
 moment, which keys are accepted, and the counts of all processes.
 
 Exit status: 0 all answer · 1 one does not, or a key is missing · 2 usage or configuration.)",
      "set json output plugin-path cache-dir log help version"},
-    {"cache layer create", Verb::cache_layer_create, Argument::file_and_subjects, "DIR [LABEL|KEY...]",
+    {"cache layer create", cache_layer_create, Argument::file_and_subjects, "DIR [LABEL|KEY...]",
      "write programs to a read-only layer",
      R"(Writes all stored programs, or those named as for `kiln cache inspect`, to the folder DIR, signed with the key of --sign-with. A
 machine that trusts the key uses them with [cache] layers = ["DIR"], also from a read-only file system. --from takes the programs of
@@ -252,7 +253,7 @@ a bundle instead, whose key --trust names.
 
 Exit status: 0 done · 1 a program was skipped, or DIR could not be written · 2 usage or configuration.)",
      of_many, "sign-with from trust"},
-    {"cache bake", Verb::cache_bake, Argument::config, "CONFIG", "build programs for other machines",
+    {"cache bake", cache_bake, Argument::config, "CONFIG", "build programs for other machines",
      R"(Builds the programs of CONFIG's jobs for each --for TARGET and writes them to the folder DIR of --output, as a read-only layer that the
 key of --sign-with signs. A machine that trusts the key uses them with [cache] layers = ["DIR"] and compiles nothing.
 
@@ -264,7 +265,7 @@ layer create` or `kiln cache push` there. The programs are also stored in the ca
 
 Exit status: 0 done · 1 a program failed, or DIR could not be written · 2 usage or configuration · 3 a required plugin is missing.)",
      "set json output plugin-path cache-dir log progress help version", "for sign-with"},
-    {"cache warm", Verb::cache_warm, Argument::config_or_none, "[CONFIG]", "load and dispatch programs before the jobs",
+    {"cache warm", cache_warm, Argument::config_or_none, "[CONFIG]", "load and dispatch programs before the jobs",
      R"(Loads programs and dispatches each once with no workgroups, so that drivers generate and store their machine code. With CONFIG it
 takes the programs of its jobs and builds missing ones. Without jobs it takes the stored programs; --top K takes the K programs that
 are expected to save the most time. Uses every device that stores programs, or --device ID. The output counts linked (loaded) and
@@ -272,7 +273,7 @@ ready (dispatched) programs separately. Ctrl-C ends it after the current program
 
 Exit status: 0 done · 1 a program or the device failed · 2 usage or configuration · 3 a required plugin is missing.)",
      "set device json output plugin-path cache-dir log progress help version", "top"},
-    {"cache clear", Verb::cache_clear, Argument::none, "", "remove every program",
+    {"cache clear", cache_clear, Argument::none, "", "remove every program",
      R"(Removes programs, pending programs, unused driver folders and recorded misses from the cache folder, without asking. Statistics, the
 selector's model and the results of plugin checks stay, unless --all is given. Never removes the keys for programs and bundles, or
 files that Kiln did not create.

@@ -322,7 +322,7 @@ int end_without_jobs(const Session& session, const Options& options, int status)
 
 }  // namespace
 
-int run(const Options& options, std::uint64_t started_ns) {
+int run(const Options& options) {
   Session session(options);
   std::optional<DeviceOpener> opener;
   const auto open_device = [&](Runtime& runtime) { opener.emplace(runtime, first_device(options, session.config())); };
@@ -341,7 +341,7 @@ int run(const Options& options, std::uint64_t started_ns) {
   {
     JobOrder::Terms order = order_of(jobs, options, session.config());
     if (const auto end = session.check_devices()) return end_without_jobs(session, options, *end);
-    outcome.setup_ns = now_ns() - started_ns;
+    outcome.setup_ns = now_ns() - options.started_ns;
     // Metadata that was held back from the hot path; a failure costs nobody a result and was logged by the cache.
     const auto persist = [&] {
       if (!interrupted() && session.config().cache.auto_save) (void)session.runtime().persist();
@@ -352,7 +352,7 @@ int run(const Options& options, std::uint64_t started_ns) {
       outcome.jobs.push_back(run_pipeline(pipeline, options, session.runtime(), outcome.setup_ns));
     }
     if (!pipelines.empty()) persist();
-    outcome.total_ns = now_ns() - started_ns;
+    outcome.total_ns = now_ns() - options.started_ns;
     opener.reset();
   }
   const Status traced = session.write_trace();

@@ -3,6 +3,8 @@
 #include "console.hpp"
 #include "text_table.hpp"
 
+#include <kiln/version.hpp>
+
 namespace kiln::host {
 
 int complain_of(const Status& status) {
@@ -18,5 +20,9 @@ int finish(const std::string& text, const Options& options, int status) {
 int finish_json(const Json& json, const Options& options, int status) {
   return finish(json_text(json, 2) + "\n", options, status);
 }
+
+int print_help(const Options& options) { return finish(options.help_text, options); }
+
+int print_version(const Options& options) { return finish("kiln " + std::string(version) + "\n", options); }
 
 }  // namespace kiln::host

@@ -26,8 +26,9 @@ int finish_json(const Json& json, const Options& options, int status = exit_done
 //
 // Thread-safety: main thread only.
 
-// started_ns: now_ns() at the start of main, from which first results are counted.
-int run(const Options& options, std::uint64_t started_ns);
+int print_help(const Options& options);
+int print_version(const Options& options);
+int run(const Options& options);
 int tune(const Options& options);
 int tune_audit(const Options& options);
 int tune_push(const Options& options);
