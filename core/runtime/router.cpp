@@ -196,12 +196,23 @@ std::optional<std::string> Router::last_resort(const Job& job) {
   return std::nullopt;
 }
 
-Status Router::nothing_offered(const Job& job) {
+Status Router::nothing_offered(Job& job) {
   std::string reasons;
-  const auto add = [&](const std::string& reason) {
-    if (reasons.find(reason) == std::string::npos) reasons += (reasons.empty() ? "" : "; ") + reason;
+  std::size_t count = 0;
+  // A reason leaves out what an earlier one says: "device amdgpu:0: set aside for another 0.3 s: amdgpu:0: …".
+  const auto add = [&](std::string reason) {
+    if (reasons.find(reason) != std::string::npos) return reason;
+    for (std::size_t at = reason.find(": "); at != std::string::npos; at = reason.find(": ", at + 1)) {
+      const std::string rest = reason.substr(at + 2);
+      if (rest.find(": ") == std::string::npos || reasons.find(rest) == std::string::npos) continue;
+      reason.resize(at);
+      break;
+    }
+    reasons += (reasons.empty() ? "" : "\n  ") + reason;
+    ++count;
+    return reason;
   };
-  for (const std::string& note : job.report.notes) add(note);
+  for (std::string& note : job.report.notes) note = add(std::move(note));
   for (const DeviceInfo& device : devices_.enumerate_all()) {
     if (job.refused.contains(device.id)) continue;  // among the notes
     if (!device.usable) {
@@ -210,7 +221,8 @@ Status Router::nothing_offered(const Job& job) {
       add(status.message);
     }
   }
-  return unavailable("no device can serve" + (reasons.empty() ? ": there is none" : ": " + reasons));
+  if (count == 0) return unavailable("no device can serve: there is none");
+  return unavailable("no device can serve:" + std::string(count == 1 ? " " : "\n  ") + reasons);
 }
 
 std::uint64_t Router::backlog_ns(const DeviceInfo& device, const std::vector<DeviceInfo>& all) {

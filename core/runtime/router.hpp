@@ -41,7 +41,7 @@ class Router {
   Result<std::vector<DeviceInfo>> candidates(Job& job);
   std::vector<Candidate> offer(const RunRequest& request, const std::vector<DeviceInfo>& able);
   // Returns the error that no device can run the job; it lists every device.
-  Status nothing_offered(const Job& job);
+  Status nothing_offered(Job& job);
   // If no device is offered, ends the pause of one that is set aside and could run the job.
   std::optional<std::string> last_resort(const Job& job);
   // Time of the work queued for this device and for devices that compete with it.
