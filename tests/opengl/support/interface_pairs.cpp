@@ -332,7 +332,12 @@ class JobMaker {
         return wrong("a part of an element", {described(block)});
       case 7:
         if (padded_row(block) == 0 || !layout_known || provision.binding.shape[0] == 1) return;
-        set_bytes(provision, provision.bytes.size(), class_of(block) == 'd' ? DType::f64 : DType::u8, 0);
+        // In one dimension; as uint8 that would be the block's bytes as they are.
+        set_bytes(provision, provision.bytes.size(),
+                  class_of(block) == 'd'   ? DType::f64
+                  : class_of(block) == 'f' ? DType::f32
+                                           : DType::i32,
+                  0);
         return wrong("rows without padding", {described(block)});
       case 8: {
         if (binding.name.empty() || !block.number) return;
@@ -364,7 +369,10 @@ class JobMaker {
         return wrong("a uniform is missing", {uniform.name});
       case 1:
         given.spec.name += "x";
-        return wrong("a uniform's name is mistyped", {"uniforms." + given.spec.name});
+        // With a dot it may also be meant for a member of a block.
+        return wrong("a uniform's name is mistyped",
+                     {(given.spec.name.find('.') == std::string::npos ? "uniforms." : "uniforms or blocks: ") +
+                      given.spec.name});
       case 2:
         if (!whole || given.spec.shape.size() == 3) return;
         given.spec.shape.push_back(2);
