@@ -30,7 +30,7 @@ struct PhysicalFacts {
   std::set<std::string> extensions;
   GlslLimits glsl_limits;  // also in the identity: programs may read them
   std::uint32_t queue_family = 0;
-  std::uint32_t timestamp_bits = 0;
+  std::uint32_t timestamp_bits = 0;  // 0: no times of the device
   bool host_clock = false;                              // calibrated timestamps with CLOCK_MONOTONIC
   bool shares_fences = false;                           // semaphores as sync_files
   std::uint32_t least_subgroup = 0, most_subgroup = 0;  // sizes that a pipeline can require; 0: none

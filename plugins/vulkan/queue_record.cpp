@@ -285,11 +285,7 @@ Status Queue::record(Slot& slot, Submission& work) {
   // Behind earlier submissions, which may still run, and behind the copies.
   constexpr VkAccessFlags transfer = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
   barrier(slot.commands, works, writes, works, shader | transfer);
-  // A rasterizer on the host runs one command after the other, and would wait at a stamp for what went before.
-  const bool software = gpu_->facts().info.kind == DeviceKind::software;
-  const VkPipelineStageFlagBits begun =
-      software ? VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT : VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT;
-  if (stamped) vk.CmdWriteTimestamp(slot.commands, begun, slot.stamps.get(), 0);
+  if (stamped) vk.CmdWriteTimestamp(slot.commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, slot.stamps.get(), 0);
   const BoundPass* bound = nullptr;
   VkDeviceSize grid_copy = 0;
   // The copy of a grid is to be over before a step writes it anew.
