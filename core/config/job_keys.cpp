@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <iterator>
+#include <vector>
 
 namespace kiln::config {
 namespace {
@@ -250,8 +251,8 @@ constexpr JobKeyEntry entries[] = {
      "element) or { absolute = A, relative = R }. Default: a derived bound for layers; for `expect` of a "
      "kernel a value for its type.",
      nullptr, read_tolerance},
-    {"keep_failed", every, 0, boolean_value, "false", "Whether results are written if verification failed.", set_keep_failed,
-     nullptr},
+    {"keep_failed", every, 0, boolean_value, "false", "Whether results are written if verification failed.",
+     set_keep_failed, nullptr},
     {"alpha", every, 0, word_of(alphas), "\"keep\"",
      "Treatment of a PNG's alpha channel. \"keep\": a channel of its own if c = 4 (grey: 2); with c = 3 (grey: 1) it "
      "is dropped with a note. \"drop\": dropped. \"premultiply\": colours are multiplied by it.",
@@ -309,6 +310,20 @@ constexpr JobKeyEntry entries[] = {
      set_text<&JobConfig::expect>, nullptr},
 };
 
+// What other tools call a key, where no spelling is near.
+struct OtherName {
+  std::string_view theirs, ours;
+};
+constexpr OtherName other_names[] = {
+    {"options", "constants"}, {"build_options", "constants"}, {"defines", "constants"},
+    {"define", "constants"},  {"macros", "constants"},        {"file", "source"},
+    {"shader", "source"},     {"kernel", "source"},           {"local_size", "workgroup"},
+    {"block", "workgroup"},   {"threads", "workgroup"},       {"global_size", "grid"},
+    {"groups", "grid"},       {"buffers", "bindings"},        {"inputs", "bindings"},
+    {"outputs", "bindings"},  {"args", "bindings"},           {"arguments", "bindings"},
+    {"params", "uniforms"},   {"push_constants", "uniforms"},
+};
+
 }  // namespace
 
 std::span<const JobKeyEntry> job_key_table() noexcept { return entries; }
@@ -322,6 +337,19 @@ const JobKeyEntry* find_job_key(std::string_view name) noexcept {
 }
 
 bool has_form(std::uint8_t forms, JobForm form) noexcept { return (forms & static_cast<std::uint8_t>(form)) != 0; }
+
+std::string nearest_job_key(std::string_view name, JobForm form) {
+  const auto* other = std::ranges::find(other_names, name, &OtherName::theirs);
+  if (other != std::end(other_names)) {
+    const JobKeyEntry* key = find_job_key(other->ours);
+    if (key != nullptr && has_form(key->used_by, form)) return std::string(other->ours);
+  }
+  std::vector<std::string_view> names;
+  for (const JobKeyEntry& key : job_key_table()) {
+    if (form == JobForm::invalid || has_form(key.used_by, form)) names.push_back(key.name);
+  }
+  return std::string(nearest_word(name, names));
+}
 
 ValueRule extent_rule() noexcept { return extent; }
 ValueRule padding_rule() noexcept { return padding; }

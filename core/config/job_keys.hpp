@@ -105,6 +105,9 @@ struct JobKeyEntry {
 std::span<const JobKeyEntry> job_key_table() noexcept;
 const JobKeyEntry* find_job_key(std::string_view name) noexcept;
 bool has_form(std::uint8_t forms, JobForm form) noexcept;
+// For messages: the key that has the meaning of this name in other tools, or else the nearest spelling. invalid: of any
+// form.
+std::string nearest_job_key(std::string_view name, JobForm form);
 
 // One entry an operation of a job: its name in `op`, and its spec of a draft.
 struct JobOperation {

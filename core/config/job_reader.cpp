@@ -46,33 +46,6 @@ std::string form_text(JobForm form) {
   return operation == nullptr ? "a job" : "a job with op = \"" + std::string(operation->name) + "\"";
 }
 
-// What other tools call a key, where no spelling is near.
-struct OtherName {
-  std::string_view theirs, ours;
-};
-constexpr OtherName other_names[] = {
-    {"options", "constants"}, {"build_options", "constants"}, {"defines", "constants"},
-    {"define", "constants"},  {"macros", "constants"},        {"file", "source"},
-    {"shader", "source"},     {"kernel", "source"},           {"local_size", "workgroup"},
-    {"block", "workgroup"},   {"threads", "workgroup"},       {"global_size", "grid"},
-    {"groups", "grid"},       {"buffers", "bindings"},        {"inputs", "bindings"},
-    {"outputs", "bindings"},  {"args", "bindings"},           {"arguments", "bindings"},
-    {"params", "uniforms"},   {"push_constants", "uniforms"},
-};
-
-std::string nearest_job_key(std::string_view name, JobForm form) {
-  const auto* other = std::ranges::find(other_names, name, &OtherName::theirs);
-  if (other != std::end(other_names)) {
-    const JobKeyEntry* key = find_job_key(other->ours);
-    if (key != nullptr && has_form(key->used_by, form)) return std::string(other->ours);
-  }
-  std::vector<std::string_view> names;
-  for (const JobKeyEntry& key : job_key_table()) {
-    if (form == JobForm::invalid || has_form(key.used_by, form)) names.push_back(key.name);
-  }
-  return std::string(nearest_word(name, names));
-}
-
 void read_member(JobDraft& draft, const TomlMember& member, JobForm form, JobReport& report) {
   const JobKeyEntry* key = find_job_key(member.key);
   if (key == nullptr) {

@@ -19,19 +19,6 @@ using Instruction = SpirvModule::Instruction;
 constexpr std::uint32_t most_elements = 4096;  // resources of one array of structs, blocks or images
 constexpr std::size_t most_uniforms = 65536;
 
-// In the order of spv::ImageFormat.
-constexpr ImageFormat image_formats_of_spirv[] = {
-    ImageFormat::declared,       ImageFormat::rgba32f,     ImageFormat::rgba16f,    ImageFormat::r32f,
-    ImageFormat::rgba8,          ImageFormat::rgba8_snorm, ImageFormat::rg32f,      ImageFormat::rg16f,
-    ImageFormat::r11f_g11f_b10f, ImageFormat::r16f,        ImageFormat::rgba16,     ImageFormat::rgb10_a2,
-    ImageFormat::rg16,           ImageFormat::rg8,         ImageFormat::r16,        ImageFormat::r8,
-    ImageFormat::rgba16_snorm,   ImageFormat::rg16_snorm,  ImageFormat::rg8_snorm,  ImageFormat::r16_snorm,
-    ImageFormat::r8_snorm,       ImageFormat::rgba32i,     ImageFormat::rgba16i,    ImageFormat::rgba8i,
-    ImageFormat::r32i,           ImageFormat::rg32i,       ImageFormat::rg16i,      ImageFormat::rg8i,
-    ImageFormat::r16i,           ImageFormat::r8i,         ImageFormat::rgba32ui,   ImageFormat::rgba16ui,
-    ImageFormat::rgba8ui,        ImageFormat::r32ui,       ImageFormat::rgb10_a2ui, ImageFormat::rg32ui,
-    ImageFormat::rg16ui,         ImageFormat::rg8ui,       ImageFormat::r16ui,      ImageFormat::r8ui};
-
 std::string indexed(std::string name, std::uint32_t i) { return std::move(name) + "[" + std::to_string(i) + "]"; }
 
 class Reflector {
@@ -467,8 +454,7 @@ class Reflector {
     shape.layered = arrayed;
     shape.cube = dim == spv::DimCube;
     shape.buffer = dim == spv::DimBuffer;
-    const std::uint32_t format = operand(image, 8);
-    if (format < std::size(image_formats_of_spirv)) shape.format = image_formats_of_spirv[format];
+    shape.format = image_format_of(operand(image, 8));
 
     const bool texels = dim == spv::DimBuffer;
     const std::uint32_t at =

@@ -1,6 +1,7 @@
 #include "codec/spirv_types.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <vector>
 
@@ -19,6 +20,19 @@ ElementType common(ElementType a, ElementType b) noexcept {
                     alike(ElementType::i16, ElementType::u16) || alike(ElementType::i8, ElementType::u8);
   return same ? a : ElementType::unknown;
 }
+
+// In the order of spv::ImageFormat.
+constexpr ImageFormat image_formats_of_spirv[] = {
+    ImageFormat::declared,       ImageFormat::rgba32f,     ImageFormat::rgba16f,    ImageFormat::r32f,
+    ImageFormat::rgba8,          ImageFormat::rgba8_snorm, ImageFormat::rg32f,      ImageFormat::rg16f,
+    ImageFormat::r11f_g11f_b10f, ImageFormat::r16f,        ImageFormat::rgba16,     ImageFormat::rgb10_a2,
+    ImageFormat::rg16,           ImageFormat::rg8,         ImageFormat::r16,        ImageFormat::r8,
+    ImageFormat::rgba16_snorm,   ImageFormat::rg16_snorm,  ImageFormat::rg8_snorm,  ImageFormat::r16_snorm,
+    ImageFormat::r8_snorm,       ImageFormat::rgba32i,     ImageFormat::rgba16i,    ImageFormat::rgba8i,
+    ImageFormat::r32i,           ImageFormat::rg32i,       ImageFormat::rg16i,      ImageFormat::rg8i,
+    ImageFormat::r16i,           ImageFormat::r8i,         ImageFormat::rgba32ui,   ImageFormat::rgba16ui,
+    ImageFormat::rgba8ui,        ImageFormat::r32ui,       ImageFormat::rgb10_a2ui, ImageFormat::rg32ui,
+    ImageFormat::rg16ui,         ImageFormat::rg8ui,       ImageFormat::r16ui,      ImageFormat::r8ui};
 
 }  // namespace
 
@@ -65,6 +79,10 @@ bool SpirvModule::has_shared_int64_atomics() const {
     found = found || (op(pointee) == spv::OpTypeInt && operand(pointee, 2) == 64);
   });
   return found;
+}
+
+ImageFormat image_format_of(std::uint32_t spirv) noexcept {
+  return spirv < std::size(image_formats_of_spirv) ? image_formats_of_spirv[spirv] : ImageFormat::declared;
 }
 
 std::string type_name(const Numeric& type, std::uint32_t length) {

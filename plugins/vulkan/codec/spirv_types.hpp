@@ -23,6 +23,7 @@ struct Numeric {
   std::uint64_t components() const noexcept { return std::uint64_t{columns} * rows; }
 };
 
+ImageFormat image_format_of(std::uint32_t spirv) noexcept;  // of an spv::ImageFormat; declared: none, or not known
 std::string type_name(const Numeric& type, std::uint32_t length);  // as in GLSL: "vec3", "uint[4]"; length 0: no array
 
 // What is common to the members of a block.
