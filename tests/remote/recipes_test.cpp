@@ -58,6 +58,10 @@ class Recipe {
   // words: what the recipe names, and what stands for it here.
   Recipe(const std::string& name, Words words) : blocks_(blocks_of(name)), words_(std::move(words)) {
     REQUIRE(blocks_.size() >= 3);
+    for (const Block& block : blocks_) {
+      INFO("in the page, a line that begins with \"On the …\" must stand before:\n" << block.text);
+      REQUIRE(!block.where.empty());
+    }
     words_.emplace_back("/usr/share/app/kiln", (layers_ / "layer").string());
     words_.emplace_back(" --system", "");
   }
