@@ -3,7 +3,7 @@
 #include "options.hpp"
 
 #include <kiln/clock.hpp>
-#include <kiln/runtime.hpp>
+#include <kiln/process_limits.hpp>
 
 #include <pthread.h>
 #include <sys/resource.h>

@@ -5,6 +5,7 @@
 
 #include <kiln/clock.hpp>
 #include <kiln/driver_cache.hpp>
+#include <kiln/host_processor.hpp>
 #include <kiln/runtime.hpp>
 
 #include <algorithm>
@@ -12,7 +13,6 @@
 #include <cstring>
 #include <filesystem>
 #include <optional>
-#include <thread>
 #include <utility>
 
 namespace kiln::c_interface {
@@ -251,7 +251,7 @@ kiln_status* kiln_cache_warm(kiln_cache* cache, const kiln_identity* identity, c
       requests.push_back({&stored[at].key, &sources[at], device.get(), true});
     }
     std::size_t count = 0;
-    const unsigned used = threads == 0 ? std::max(1u, std::thread::hardware_concurrency()) : threads;
+    const unsigned used = threads == 0 ? host_cores() : threads;
     warmable->get_or_build_all(requests, std::min(used, 64u), [&](std::size_t, const Result<Acquired>& answer) {
       count += answer.has_value() && is_of_kind(*answer->program, loader) ? 1 : 0;
       return true;

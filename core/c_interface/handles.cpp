@@ -1,5 +1,7 @@
 #include "c_interface/handles.hpp"
 
+#include <kiln/host_processor.hpp>
+
 #include <pthread.h>
 
 #include <algorithm>
@@ -24,7 +26,7 @@ Status OpeningProcess::check(const char* function, const char* handle) const {
 
 namespace {
 
-std::size_t most_threads() noexcept { return std::clamp<std::size_t>(std::thread::hardware_concurrency(), 2, 16); }
+std::size_t most_threads() noexcept { return std::clamp<std::size_t>(host_cores(), 2, 16); }
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 
 #include "executor/timeline.hpp"
 
+#include <kiln/host_processor.hpp>
 #include <kiln/process_limits.hpp>
 
 #include <algorithm>
@@ -97,7 +98,7 @@ Status RingQueue::start_thread(void (RingQueue::*serve)()) try {
 std::chrono::nanoseconds RingQueue::spin(std::chrono::nanoseconds longest) const noexcept {
   const std::uint64_t usual = pipeline_.usual_run_ns();
   const bool worth_it = wraps_ || (usual != 0 && usual < short_run_ns);
-  static const bool alone = std::thread::hardware_concurrency() < 2;
+  static const bool alone = host_cores() < 2;
   return worth_it && !alone ? longest : std::chrono::nanoseconds::zero();
 }
 

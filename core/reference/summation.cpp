@@ -1,5 +1,6 @@
 #include "reference/summation.hpp"
 
+#include <kiln/host_processor.hpp>
 #include <kiln/process_limits.hpp>
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 namespace kiln::reference {
 
 void parallel_for(std::int64_t count, unsigned threads, const std::function<void(std::int64_t)>& task) {
-  if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
+  if (threads == 0) threads = host_cores();
   std::atomic<std::int64_t> next{0};
   std::mutex mutex;
   std::exception_ptr failure;

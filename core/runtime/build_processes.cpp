@@ -1,6 +1,7 @@
 #include "runtime/build_processes.hpp"
 
 #include <kiln/driver_cache.hpp>
+#include <kiln/host_processor.hpp>
 #include <kiln/stop_scope.hpp>
 
 #include "cache/driver_scratch.hpp"
@@ -14,7 +15,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <thread>
 
 namespace kiln {
 namespace {
@@ -72,7 +72,7 @@ BuildProcesses::BuildProcesses(const CacheConfig& config, fs::path probe, Locate
       probe_(std::move(probe)),
       locate_(std::move(locate)),
       log_(log),
-      most_(std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 2)) {}
+      most_(std::clamp<std::size_t>(host_cores(), 1, 2)) {}
 
 BuildProcesses::~BuildProcesses() {
   for (auto& [device, pool] : pools_) {

@@ -3,7 +3,6 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <malloc.h>
 #include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -297,15 +296,6 @@ DriverEnvironment driver_environment(const Config& config, const DriverSurroundi
 
 std::vector<std::pair<std::string, std::string>> driver_environment(const Config& config) {
   return driver_environment(config, surroundings_of_process()).set;
-}
-
-void prefer_roomy_heaps() noexcept {
-#if defined(__GLIBC__)
-  constexpr int mib = 1 << 20;
-  // As much as fits into a thread's heap, of which glibc reserves 64 MiB: it gets this at its making.
-  mallopt(M_TOP_PAD, 48 * mib);
-  mallopt(M_MMAP_THRESHOLD, 32 * mib);
-#endif
 }
 
 namespace {

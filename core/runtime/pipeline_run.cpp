@@ -243,7 +243,7 @@ class PipelineRun {
       }
       measured->tier = report.tier;
       if (checked) {
-        const auto comparing = state_.parts->resources.begin(host_cores, "comparing");
+        const auto comparing = state_.parts->resources.begin(cores_of_host, "comparing");
         if (Status status = checker_.compare(report); !status.ok()) return status;
       }
       if (Status above = above_roof(device.info(), *measured); !above.ok()) {

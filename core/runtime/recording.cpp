@@ -134,7 +134,7 @@ Status replay_once(RuntimeState& state, const RecordedState& recorded, const Rep
   std::optional<ResourceUse::Use> comparing;
   for (const RunRequest& request : recorded.requests) {
     if (!request.verify) continue;
-    if (!comparing) comparing.emplace(state.parts->resources.begin(host_cores, "comparing"));
+    if (!comparing) comparing.emplace(state.parts->resources.begin(cores_of_host, "comparing"));
     Status status = state.runner.compare(request, report);
     if (!status.ok()) return status.within("request '" + request.name + "'");
   }

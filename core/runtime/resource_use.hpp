@@ -22,7 +22,7 @@
 namespace kiln {
 
 // shared_resource of the devices that compute on the host's cores.
-inline constexpr std::string_view host_cores = "host-cores";
+inline constexpr std::string_view cores_of_host = "host-cores";
 
 class ResourceUse {
  public:

@@ -169,7 +169,7 @@ RunOutcome Runner::run(Job& job, const std::shared_ptr<Device>& device, const Re
     measurement->first_run = !ran_before;
     measurement->contended = conditions.contended;
     if (compared) {
-      const auto comparing = resources_.begin(host_cores, "comparing");
+      const auto comparing = resources_.begin(cores_of_host, "comparing");
       conditions.status = compare(request, report);
       measurement->verified = report.verified;
     }

@@ -4,6 +4,7 @@
 #include "cache_admin/selection.hpp"
 
 #include <kiln/clock.hpp>
+#include <kiln/host_processor.hpp>
 #include <kiln/process_limits.hpp>
 #include <kiln/traced_work.hpp>
 
@@ -11,7 +12,6 @@
 #include <deque>
 #include <limits>
 #include <span>
-#include <thread>
 #include <utility>
 
 namespace kiln {
@@ -106,7 +106,7 @@ WarmReport warm_programs(const std::vector<KeptProgram>& programs, Device& devic
 }
 
 unsigned building_threads() noexcept {
-  return std::clamp(std::thread::hardware_concurrency(), 1u, most_building_threads);
+  return std::clamp<unsigned>(host_cores(), 1, most_building_threads);
 }
 
 BackgroundBuilder::~BackgroundBuilder() {

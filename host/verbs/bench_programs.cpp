@@ -4,12 +4,12 @@
 
 #include <kiln/buffer.hpp>
 #include <kiln/clock.hpp>
+#include <kiln/host_processor.hpp>
 #include <kiln/process_limits.hpp>
 #include <kiln/regular_file.hpp>
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/syscall.h>
@@ -209,13 +209,6 @@ std::string value_in(const char* file, const std::string& key, char separator) {
   return "not known";
 }
 
-std::uint64_t usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return std::max(1u, std::thread::hardware_concurrency());
-  return static_cast<std::uint64_t>(CPU_COUNT(&set));
-}
-
 std::uint64_t calculate(std::uint64_t steps) {
   std::uint64_t value = steps;
   for (std::uint64_t i = 0; i < steps; ++i) value = value * 6364136223846793005u + 1442695040888963407u;
@@ -239,7 +232,7 @@ std::vector<double> calculation_times() {
 }  // namespace
 
 double measure_noise() {
-  std::vector<std::vector<double>> of_cores(usable_cores());
+  std::vector<std::vector<double>> of_cores(host_cores());
   std::vector<std::thread> threads;
   threads.reserve(of_cores.size());
   for (auto& times : of_cores) {
@@ -265,7 +258,7 @@ BenchMachine describe_machine() {
   uname(&system);
   machine.kernel = system.release;
   machine.os = value_in("/etc/os-release", "PRETTY_NAME", '=');
-  machine.cores = usable_cores();
+  machine.cores = host_cores();
   machine.memory_bytes =
       static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   double load[1] = {0};

@@ -239,7 +239,10 @@ std::vector<JobOutcome> run_jobs(const std::vector<JobConfig>& jobs, const Optio
   std::vector<std::thread> others;
   others.reserve(wanted);
   while (others.size() + 1 < wanted) {
-    auto other = start_thread(serve);
+    auto other = start_thread([&serve] {
+      prefer_huge_pages();
+      serve();
+    });
     if (!other) break;  // fewer jobs at one time
     others.push_back(std::move(*other));
   }

@@ -153,7 +153,7 @@ std::string deciding_among(const std::string& flags) {
 
 HostFacts read_host_facts() {
   HostFacts facts;
-  facts.cores = host_cores();
+  facts.cores = static_cast<int>(host_cores());
   facts.roof_gflops = host_roof_gflops();
   std::ifstream cpuinfo("/proc/cpuinfo");
   for (std::string line; std::getline(cpuinfo, line) && !line.empty();) {  // the first processor's paragraph

@@ -1,5 +1,7 @@
 #include "context_group.hpp"
 
+#include <kiln/host_processor.hpp>
+
 #include <fcntl.h>
 
 #include <algorithm>
@@ -37,7 +39,7 @@ ContextGroup::ContextGroup(std::string id, Log log, std::unique_ptr<ContextThrea
     : id_(std::move(id)),
       log_(log),
       execution_(std::move(execution)),
-      building_(std::thread::hardware_concurrency(), [this] { listen(); }) {}
+      building_(host_cores(), [this] { listen(); }) {}
 
 ContextGroup::~ContextGroup() {
   try {

@@ -1,9 +1,8 @@
 #include "context_thread.hpp"
 
 #include <kiln/clock.hpp>
+#include <kiln/host_processor.hpp>
 #include <kiln/process_limits.hpp>
-
-#include <sched.h>
 
 #include <exception>
 
@@ -21,18 +20,10 @@ void relax() noexcept {
 #endif
 }
 
-// Reading the number of cores costs a file each time, and a process may be bound to fewer.
-bool may_look() noexcept {
-  static const bool several = [] {
-    cpu_set_t allowed;
-    return sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) > 1;
-  }();
-  return several;
-}
-
 template <class Done>
 void look_for(const Done& done) {
-  if (!may_look()) return;
+  static const bool alone = host_cores() < 2;
+  if (alone) return;
   const std::uint64_t end = now_ns() + look_ns;
   do {
     for (int i = 0; i < 32; ++i) {
@@ -133,6 +124,7 @@ void ContextThread::wait_for_begin(std::chrono::nanoseconds patience, const std:
 }
 
 void ContextThread::run() {
+  prefer_huge_pages();
   Pump state = Pump::idle;
   std::size_t taken = 0;
   for (;;) {

@@ -1,6 +1,7 @@
 #include "base/os/process_limits.hpp"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <sched.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -16,6 +17,8 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -152,6 +155,35 @@ Status check_threads_left(unsigned count) {
   return failure;
 }
 
+namespace {
+
+std::atomic<bool> heaps_are_roomy{false};
+
+}  // namespace
+
+void prefer_roomy_heaps() noexcept {
+#if defined(__GLIBC__)
+  constexpr int mib = 1 << 20;
+  // As much as fits into a thread's heap, of which glibc reserves 64 MiB: it gets this at its making.
+  mallopt(M_TOP_PAD, 48 * mib);
+  mallopt(M_MMAP_THRESHOLD, 32 * mib);
+  heaps_are_roomy = true;
+#endif
+}
+
+void prefer_huge_pages() noexcept {
+#if defined(__GLIBC__)
+  if (!heaps_are_roomy) return;
+  // glibc places a thread's heap at a multiple of what it reserves, and finds a block's heap by that.
+  constexpr std::uintptr_t heap_bytes = 64 << 20;
+  void* const block = std::malloc(1);
+  const std::uintptr_t heap = reinterpret_cast<std::uintptr_t>(block) & ~(heap_bytes - 1);
+  std::free(block);
+  // Advice: nothing changes where there are no huge pages, and what else is mapped there keeps its contents.
+  madvise(reinterpret_cast<void*>(heap), heap_bytes, MADV_HUGEPAGE);
+#endif
+}
+
 unsigned threads_of_host_driver() noexcept { return std::clamp(std::thread::hardware_concurrency(), 1U, 16U) + 6; }
 
 namespace {
@@ -187,7 +219,7 @@ double operations() noexcept {
 
 }  // namespace
 
-int host_cores() noexcept {
+unsigned host_cores() noexcept {
   // The mask of a machine with more processors than cpu_set_t holds does not fit: the sets grow until it does.
   for (std::size_t processors = CPU_SETSIZE; processors <= (std::size_t{1} << 20); processors *= 2) {
     cpu_set_t* set = CPU_ALLOC(processors);
@@ -195,7 +227,7 @@ int host_cores() noexcept {
     const std::size_t bytes = CPU_ALLOC_SIZE(processors);
     const int count = sched_getaffinity(0, bytes, set) == 0 ? CPU_COUNT_S(bytes, set) : 0;
     CPU_FREE(set);
-    if (count > 0) return count;
+    if (count > 0) return static_cast<unsigned>(count);
   }
   return 1;
 }

@@ -8,7 +8,7 @@
 namespace [[gnu::visibility("default")]] kiln {
 
 // Number of cores that the calling thread may use; at least 1.
-int host_cores() noexcept;
+unsigned host_cores() noexcept;
 
 // Upper limit of the f32 rate on these cores in GFLOP/s: vector lanes x two fused multiply-adds per cycle x a clock
 // above that of any processor. 0: unknown vector unit.

@@ -137,11 +137,6 @@ class Runtime {
 // Call it before plugins register, so that a conflict is reported for the plugin.
 Status register_core(Registry& registry);
 
-// Configures the C library to reserve large heaps (address space, not memory). Otherwise the heaps of driver threads
-// grow page by page, which slows down loading. Each thread has its own heap, because the threads of a software driver
-// allocate for every workgroup. Call it in main() before any thread exists; not in a library.
-void prefer_roomy_heaps() noexcept;
-
 // Returns environment variables (name, value) that place the drivers' caches in Kiln's folder. Set them before any
 // thread or plugin exists; the library never calls setenv. Prepare the folder of MESA_SHADER_CACHE_DIR first
 // (kiln/driver_cache.hpp).

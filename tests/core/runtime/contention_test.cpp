@@ -78,13 +78,13 @@ TEST_CASE("contention: a run during which another job's output was compared is n
 TEST_CASE("contention: comparing is no run of any device on the host's cores, and none of a card") {
   ResourceUse resources;
   DeviceInfo cpu, card;
-  cpu.id = "cpu", cpu.shared_resource = std::string(host_cores);
+  cpu.id = "cpu", cpu.shared_resource = std::string(cores_of_host);
   card.id = "card", card.physical_id = "pci:0000:03:00.0";
   const auto run = resources.begin(cpu, cpu.id);
   const auto other = resources.begin(card, card.id);
   {
-    const auto comparing = resources.begin(host_cores, "comparing");
-    const auto a_second = resources.begin(host_cores, "comparing");
+    const auto comparing = resources.begin(cores_of_host, "comparing");
+    const auto a_second = resources.begin(cores_of_host, "comparing");
     CHECK(comparing.contended());
   }
   CHECK(run.contended());

@@ -1,5 +1,5 @@
 // The heaps that a process of Kiln's own asks for. The C library decides once a process, so each test is one.
-#include <kiln/runtime.hpp>
+#include <kiln/process_limits.hpp>
 
 #include "support/own_process.hpp"
 #include "support/test_length.hpp"
@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
@@ -23,6 +24,19 @@ struct Span {
   std::uintptr_t end = 0;
   bool operator==(const Span&) const = default;
 };
+
+// Whether huge pages were asked for in the mapping that holds an address.
+bool is_advised(const void* at) {
+  const auto wanted = reinterpret_cast<std::uintptr_t>(at);
+  std::ifstream maps("/proc/self/smaps");
+  bool inside = false;
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t begin = 0, end = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2) inside = begin <= wanted && wanted < end;
+    if (inside && line.starts_with("VmFlags:")) return line.find(" hg") != std::string::npos;
+  }
+  return false;
+}
 
 // The mapping that holds an address, and may be written.
 Span writable_around(const void* at) {
@@ -56,15 +70,50 @@ TEST_CASE("runtime::heaps: in a process of its own", "[.heaps]") {
   CHECK(heaps[0] != heaps[1]);
 }
 
-// A software driver allocates for every workgroup: at one heap its threads waited for each other.
-TEST_CASE("runtime::heaps: each thread has a roomy one of its own", "[unsanitized]") {
+TEST_CASE("runtime::heaps: pages, in a process of its own", "[.heap_pages]") {
+  bool before = true, after = false;
+  const auto work = [](bool& to) {
+    kiln::prefer_huge_pages();
+    const std::unique_ptr<void, decltype(&std::free)> block(std::malloc(4000), &std::free);
+    to = is_advised(block.get());
+  };
+  const auto run = [&work](bool& to) {
+    auto thread = kiln::start_thread([&work, &to] { work(to); });
+    REQUIRE(thread);
+    thread->join();
+  };
+  run(before);
+  CHECK_FALSE(before);
+  kiln::prefer_roomy_heaps();
+  run(after);
+  CHECK(after);
+}
+
+namespace {
+
+void check_in_process_of_its_own(const char* tag) {
   if (kiln::test::is_sanitized) {
     WARN("skipped: a sanitizer has a heap of its own");
     return;
   }
   // Without what whoever runs the tests may ask of the C library's heaps.
   const kiln::support::ChildResult child =
-      kiln::support::run_child("[.heaps]", {{"MALLOC_ARENA_MAX", ""}, {"GLIBC_TUNABLES", ""}});
+      kiln::support::run_child(tag, {{"MALLOC_ARENA_MAX", ""}, {"GLIBC_TUNABLES", ""}});
   INFO(child.output);
   CHECK(child.status == 0);
+}
+
+}  // namespace
+
+// A software driver allocates for every workgroup: at one heap its threads waited for each other.
+TEST_CASE("runtime::heaps: each thread has a roomy one of its own", "[unsanitized]") {
+  check_in_process_of_its_own("[.heaps]");
+}
+
+TEST_CASE("runtime::heaps: a thread asks for huge pages", "[unsanitized]") {
+  if (!std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled")) {
+    WARN("skipped: this kernel has no huge pages on request");
+    return;
+  }
+  check_in_process_of_its_own("[.heap_pages]");
 }
