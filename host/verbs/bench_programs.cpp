@@ -34,7 +34,7 @@ using std::chrono::seconds;
 constexpr BenchArea areas[] = {
     {"cache", "Program cache"},
     {"start", "Whole processes, from outside"},
-    {"conv", "Convolutions of four networks"},
+    {"conv", "Layers of four networks, and whole networks"},
     {"executor", "Executor"},
     {"selector", "Device selector, on simulated worlds"},
     {"tuner", "Tuner"},
@@ -69,6 +69,7 @@ constexpr BenchProgram programs[] = {
      seconds(20),
      BenchNeeds::tuning_database,
      2},
+    {"conv", "networks", "--rounds 15", "--rounds 3 mobilenet_v2", {}, seconds(90), seconds(10), BenchNeeds::nothing, 2},
     {"executor", "executor_overhead",
      "--benchmark_min_time=0.2 --benchmark_repetitions=7 --benchmark_enable_random_interleaving=true",
      "--benchmark_min_time=0.02 --benchmark_repetitions=3 --benchmark_enable_random_interleaving=true",

@@ -43,9 +43,12 @@ class FakePrograms {
  public:
   explicit FakePrograms(const std::string& figures, const std::string& then = "exit 0",
                         const std::string& name = "selector") {
-    folder_.write("figures", figures);
+    add(name, figures, then);
+  }
+  void add(const std::string& name, const std::string& figures, const std::string& then = "exit 0") const {
+    const auto file = folder_.write("figures_" + name, figures);
     const auto program = folder_.write(
-        name, "#!/bin/sh\ncp '" + (folder_ / "figures").string() + "' \"$2\"\necho the last words\n" + then + "\n");
+        name, "#!/bin/sh\ncp '" + file.string() + "' \"$2\"\necho the last words\n" + then + "\n");
     std::filesystem::permissions(program, std::filesystem::perms::owner_all);
   }
   Finished bench(std::vector<std::string> words, const std::string& interrupt_when = "") const {
@@ -109,6 +112,7 @@ TEST_CASE("kiln bench: everything is run through twice, and spreads hold both pa
 
 TEST_CASE("kiln bench: convolutions have two turns in each pass, and one where the run is a brief one") {
   const FakePrograms programs(figures_of(good_figure), "exit 0", "conv_tables");
+  programs.add("networks", figures_of(good_count));
   const auto samples = [&](const std::vector<std::string>& words) {
     const Finished done = programs.bench(words);
     INFO(done.out << done.err);
