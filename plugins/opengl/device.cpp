@@ -6,6 +6,7 @@
 
 #include <kiln/device_checks.hpp>
 #include <kiln/driver_cache.hpp>
+#include <kiln/host_processor.hpp>
 #include <kiln/uniform_values.hpp>
 
 #include "codec/source_text.hpp"
@@ -16,8 +17,12 @@
 namespace kiln::opengl {
 namespace {
 
-// So long a load waits for the context that dispatches: as long as loading in another one may take at most.
-constexpr std::chrono::milliseconds patience_for_execution{20};
+// So long a load waits for the context that dispatches: as long as loading in another one may take at most. On one core
+// the other one would take its time from it, and first has to be made.
+std::chrono::milliseconds patience_for_execution() noexcept {
+  static const bool alone = host_cores() < 2;
+  return std::chrono::milliseconds(alone ? 100 : 20);
+}
 
 Status check_views(const KernelSource& source, const DeviceInfo& info) {
   for (std::size_t i = 0; i < source.views.size(); ++i) {
@@ -246,7 +251,7 @@ Result<std::unique_ptr<Program>> GlDevice::load(const KernelSource& source, cons
   // Where it is dispatched, unless that context is busy: Mesa prepares a program for the context that loads it, and
   // again for another one that dispatches it. A second context costs NVIDIA's driver 0.1 s.
   const auto load = [&] { return load_program(group_, source, binary, binary_formats_, counters_.loads); };
-  if (auto loaded = group_->execution().call_within(patience_for_execution, load)) return std::move(*loaded);
+  if (auto loaded = group_->execution().call_within(patience_for_execution(), load)) return std::move(*loaded);
   auto builder = group_->building();
   if (!builder) return builder.error();
   return builder->thread().call([&] {
