@@ -150,7 +150,9 @@ KernelSpec kernel_spec_of(const LayerSpec& layer) {
 
 Status validate(const KernelSpec& spec) {
   if (spec.valueless_by_exception()) return invalid_argument("the specification holds no operation");
-  return operation_of(spec).check(spec).within(operation(spec));
+  const auto* kernel = std::get_if<UserKernelSpec>(&spec);
+  const std::string name = kernel != nullptr && !kernel->path.empty() ? " " + kernel->path : "";
+  return operation_of(spec).check(spec).within(std::string(operation(spec)) + name);
 }
 
 std::string_view operation(const KernelSpec& spec) noexcept {

@@ -1,5 +1,6 @@
 // User kernels as an operation: checks, tensors, canonical text.
 #include "contract/operations.hpp"
+#include "contract/resource_checks.hpp"
 
 #include <kiln/digest.hpp>
 #include <kiln/kernel_parameters.hpp>
@@ -11,6 +12,8 @@
 namespace kiln {
 namespace {
 
+std::string place_in_list(std::size_t position) { return "bindings[" + std::to_string(position) + "]"; }
+
 bool is_buffer_access(Access access) {
   return access == Access::read || access == Access::write || access == Access::read_write;
 }
@@ -18,7 +21,7 @@ bool is_buffer_access(Access access) {
 Status check_grid(const UserKernelSpec& spec, std::size_t i) {
   const UserKernelSpec::Binding& grid = spec.bindings[i];
   const auto wrong = [&](const std::string& what) {
-    return invalid_argument("grid (binding " + std::to_string(i) + "): " + what);
+    return invalid_argument("grid (" + place_in_list(i) + "): " + what);
   };
   if (std::ranges::count(spec.bindings, BindingKind::grid, &UserKernelSpec::Binding::kind) != 1) {
     return wrong("there is another one");
@@ -37,7 +40,7 @@ Status check_grid(const UserKernelSpec& spec, std::size_t i) {
 
 Status check(const UserKernelSpec& spec, std::size_t i) {
   const UserKernelSpec::Binding& binding = spec.bindings[i];
-  const std::string which = "binding " + std::to_string(i);
+  const std::string which = described(binding, i);
   const bool glsl = spec.dialect != Dialect::opencl_c;  // or a SPIR-V module
   if (binding.bytes == 0 && binding.kind != BindingKind::sampler_state) return invalid_argument(which + ": is empty");
   switch (binding.kind) {
@@ -58,16 +61,16 @@ Status check(const UserKernelSpec& spec, std::size_t i) {
     case BindingKind::image:
     case BindingKind::sampler:
       if (!glsl) return unsupported(which + ": is an image, which only a GLSL kernel takes");
-      if (binding.name.empty()) return invalid_argument(which + ": is an image without a name");
+      if (binding.name.empty()) return invalid_argument(place_in_list(i) + ": is an image without a name");
       if (!is_buffer_access(binding.access) ||
           (binding.kind == BindingKind::sampler && binding.access != Access::read)) {
-        return invalid_argument(which + " (" + binding.name + "): is an image: expected input" +
+        return invalid_argument(which + ": is an image: expected input" +
                                 (binding.kind == BindingKind::image ? ", output or inout" : ""));
       }
       break;
     case BindingKind::sampler_state:
       if (!glsl) return unsupported(which + ": is a sampler, which only a GLSL kernel takes");
-      if (binding.name.empty()) return invalid_argument(which + ": is a sampler without a name");
+      if (binding.name.empty()) return invalid_argument(place_in_list(i) + ": is a sampler without a name");
       break;
     case BindingKind::grid:
       return check_grid(spec, i);
@@ -83,8 +86,7 @@ Status check(const UserKernelSpec& spec, std::size_t i) {
   for (std::size_t before = 0; before < i; ++before) {
     const UserKernelSpec::Binding& other = spec.bindings[before];
     if (!binding.name.empty() && binding.name == other.name) {
-      return invalid_argument(which + ": '" + binding.name + "' is provided by binding " + std::to_string(before) +
-                              " already");
+      return invalid_argument(which + ": '" + binding.name + "' is provided by " + described(other, before) + " already");
     }
     const auto number_of = [](const UserKernelSpec::Binding& one, std::size_t position) {
       return one.number.value_or(static_cast<std::uint32_t>(position));
@@ -92,7 +94,7 @@ Status check(const UserKernelSpec& spec, std::size_t i) {
     if (other.kind == BindingKind::grid) continue;
     if (binding.name.empty() && other.name.empty() && number_of(binding, i) == number_of(other, before)) {
       return invalid_argument(which + ": binding number " + std::to_string(number_of(binding, i)) +
-                              " is provided by element " + std::to_string(before) + " of the list already");
+                              " is provided by " + place_in_list(before) + " already");
     }
   }
   return {};
@@ -135,11 +137,10 @@ std::string_view word_of(const UserKernelSpec::Binding& binding) {
 }  // namespace
 
 Status check(const UserKernelSpec& spec) {
-  const std::string who = "kernel " + spec.path;
-  if (spec.text.empty()) return invalid_argument(who + ": its source is empty");
+  if (spec.text.empty()) return invalid_argument("its source is empty");
   for (std::size_t i = 0; i < spec.constants.size(); ++i) {
     const Define& define = spec.constants[i];
-    const std::string which = who + ": constants[" + std::to_string(i) + "]";
+    const std::string which = "constants[" + std::to_string(i) + "]";
     if (!is_define_name(define.name)) {
       return invalid_argument(which + ": the name '" + define.name +
                               "': expected letters, digits and '_', no digit first");
@@ -155,21 +156,21 @@ Status check(const UserKernelSpec& spec) {
     }
   }
   if (spec.dialect != Dialect::glsl && spec.dialect != Dialect::opencl_c && spec.dialect != Dialect::code_object) {
-    return invalid_argument(who + ": dialect " + std::string(to_string(spec.dialect)) +
+    return invalid_argument("dialect " + std::string(to_string(spec.dialect)) +
                             ": expected glsl, opencl_c or code_object");
   }
   for (std::size_t axis = 0; axis < spec.grid.size(); ++axis) {
     if (spec.grid[axis] == 0) {
-      return invalid_argument(who + ": grid[" + std::to_string(axis) + "] = 0: expected at least one workgroup");
+      return invalid_argument("grid[" + std::to_string(axis) + "] = 0: expected at least one workgroup");
     }
   }
   for (std::size_t i = 0; i < spec.bindings.size(); ++i) {
-    if (Status status = check(spec, i); !status.ok()) return status.within(who);
+    if (Status status = check(spec, i); !status.ok()) return status;
   }
   for (const UserKernelSpec::Uniform& uniform : spec.uniforms) {
-    if (Status status = check(spec, uniform); !status.ok()) return status.within(who);
+    if (Status status = check(spec, uniform); !status.ok()) return status;
   }
-  return check_parameters(spec).within(who);
+  return check_parameters(spec);
 }
 
 std::vector<Operand> operands_of(const UserKernelSpec& spec) {
@@ -179,7 +180,7 @@ std::vector<Operand> operands_of(const UserKernelSpec& spec) {
     if (!has_tensor(binding.kind)) continue;
     // What an output holds before the kernel runs is part of the request (zeros, where a file says it): kernels that
     // add to it, or leave parts of it, have a defined result. So it goes to the device as an inout does.
-    operands.push_back({"binding " + std::to_string(i),
+    operands.push_back({place_in_list(i),
                         binding.access == Access::read ? TensorRole::input : TensorRole::inout, binding.shape,
                         binding.bytes});
   }

@@ -43,13 +43,14 @@ Result<std::optional<Verdict>> verify_user_kernel(const RunRequest& request, con
   bool compared = false;
   std::size_t tensor = 0;
   std::size_t result = 0;
-  for (const UserKernelSpec::Binding& binding : spec.bindings) {
+  for (std::size_t i = 0; i < spec.bindings.size(); ++i) {
+    const UserKernelSpec::Binding& binding = spec.bindings[i];
     if (!has_tensor(binding.kind)) continue;
     const HostTensor& actual = *request.tensors[tensor++].host;
     if (binding.access == Access::read || result == request.expected.size()) continue;
     const ExpectedOutput& expected = request.expected[result++];
     if (expected.tensor == nullptr) continue;
-    const std::string name = expected.name.empty() ? "binding " + std::to_string(tensor - 1) : expected.name;
+    const std::string name = expected.name.empty() ? "bindings[" + std::to_string(i) + "]" : expected.name;
     const std::optional<Tolerance> tolerance = expected.tolerance ? expected.tolerance : request.tolerance;
     const auto comparison = reference::compare_tensors(actual, *expected.tensor, tolerance);
     if (!comparison) return comparison.error().within(name);

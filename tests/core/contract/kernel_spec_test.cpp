@@ -113,8 +113,8 @@ TEST_CASE("user kernel spec: a wrong field is named with the file", "[contract]"
                       {"dialect library", "glsl, opencl_c or code_object"});
   check_refused<Spec>(kernel(), [](Spec& s) { s.grid[1] = 0; }, {"grid[1] = 0"});
   check_refused<Spec>(kernel(), [](Spec& s) { s.bindings[1].access = Access::invalid; },
-                      {"binding 1", "input, output or inout"});
-  check_refused<Spec>(kernel(), [](Spec& s) { s.bindings[0].bytes = 0; }, {"binding 0", "empty"});
+                      {"bindings[1]", "input, output or inout"});
+  check_refused<Spec>(kernel(), [](Spec& s) { s.bindings[0].bytes = 0; }, {"bindings[0]", "empty"});
   check_refused<Spec>(kernel(), [](Spec& s) { s.constants = {{"A", "1"}, {"2B", "1"}}; }, {"constants[1]", "'2B'"});
   check_refused<Spec>(kernel(), [](Spec& s) { s.constants = {{"A B", "1"}}; }, {"constants[0]", "'A B'"});
   check_refused<Spec>(kernel(),
@@ -154,7 +154,7 @@ TEST_CASE("spec: tensors stand in the order of requests, with role and size", "[
                                                     {"bias", TensorRole::constant, 16},
                                                     {"c", TensorRole::output, 48}});
   CHECK(tensors_of(kernel()) ==
-        std::vector<TensorDecl>{{"binding 0", TensorRole::input, 64}, {"binding 1", TensorRole::inout, 128}});
+        std::vector<TensorDecl>{{"bindings[0]", TensorRole::input, 64}, {"bindings[1]", TensorRole::inout, 128}});
   CHECK(bytes_moved(gemm) == 60 + 80 + 16 + 48);
   CHECK(bytes_moved(kernel()) == 64 + 2 * 128);  // inout is read and written
 }

@@ -107,7 +107,7 @@ TEST_CASE("operations: a kernel's operands are its bindings that are not local, 
   const std::vector<Operand> operands = operation_of(kernel).operands(kernel);
   REQUIRE(operands.size() == 3);
   CHECK(operands[0].shape == Shape{16});
-  CHECK(operands[1].name == "binding 2");
+  CHECK(operands[1].name == "bindings[2]");
   CHECK(operands[1].role == TensorRole::inout);
   CHECK(operands[2].bytes == 24);
   CHECK(operation_of(kernel).shape(kernel) == "saxpy.comp grid 4x2x1");
