@@ -13,7 +13,9 @@ int whole(Integer value) {
   return static_cast<int>(value);
 }
 
-cv::dnn::LayerParams convolution(const Conv2dSpec& spec) {
+// What a convolution and a pool have in common.
+template <class Spec>
+cv::dnn::LayerParams window(const Spec& spec) {
   cv::dnn::LayerParams layer;
   layer.set("kernel_h", whole(spec.r));
   layer.set("kernel_w", whole(spec.s));
@@ -21,6 +23,11 @@ cv::dnn::LayerParams convolution(const Conv2dSpec& spec) {
   layer.set("stride_w", whole(spec.stride_x));
   layer.set("pad_h", whole(spec.pad_y));
   layer.set("pad_w", whole(spec.pad_x));
+  return layer;
+}
+
+cv::dnn::LayerParams convolution(const Conv2dSpec& spec) {
+  cv::dnn::LayerParams layer = window(spec);
   layer.set("dilation_h", whole(spec.dilation_y));
   layer.set("dilation_w", whole(spec.dilation_x));
   layer.set("num_output", whole(spec.k));
@@ -129,14 +136,8 @@ class OpenCvNetwork final : public Contestant {
     place("Eltwise", step, layer, spec.activation);
   }
   void add(const NetworkStep& step, const Pool2dSpec& spec) {
-    cv::dnn::LayerParams layer;
+    cv::dnn::LayerParams layer = window(spec);
     layer.set("pool", spec.kind == PoolKind::maximum ? "max" : "ave");
-    layer.set("kernel_h", whole(spec.r));
-    layer.set("kernel_w", whole(spec.s));
-    layer.set("stride_h", whole(spec.stride_y));
-    layer.set("stride_w", whole(spec.stride_x));
-    layer.set("pad_h", whole(spec.pad_y));
-    layer.set("pad_w", whole(spec.pad_x));
     layer.set("ceil_mode", false);
     layer.set("ave_pool_padded_area", false);
     place("Pooling", step, layer, Activation::none);
