@@ -1,14 +1,14 @@
 // networks: whole networks on Kiln's cpu device, beside the libraries that a user would take.
 //
 // usage: networks [--figures FILE] [--rounds N] [NETWORK…]
-// NETWORK: mobilenet_v2, resnet50, vgg16, or a file with one pipeline of layers; all three where none is named. A run is
-// one image in host memory to the scores in host memory, weights packed beforehand. In each round every contestant runs
-// five times in a row, in an order that rotates; the median of the last three counts, because threads of the contestant
-// before spin on for some time. Before the first round Kiln's scores are compared with a chain in double precision;
-// before it and after the last one everybody's are poisoned, computed and compared with Kiln's.
+// NETWORK: mobilenet_v2, resnet50, vgg16, or a file with one pipeline of layers; all three where none is named. A run
+// is one image in host memory to the scores in host memory, weights packed beforehand. In each round every contestant
+// runs five times in a row, in an order that rotates; the median of the last three counts, because threads of the
+// contestant before spin on for some time. Before the first round Kiln's scores are compared with a chain in double
+// precision; before it and after the last one everybody's are poisoned, computed and compared with Kiln's.
 //
-// Peers: oneDNN, a chain of primitives in the layouts that each likes, with sums and activations as post-ops; XNNPACK, a
-// chain of its operators, NHWC; OpenCV's dnn module. Each has as many threads as the process may use cores.
+// Peers: oneDNN, a chain of primitives in the layouts that each likes, with sums and activations as post-ops; XNNPACK,
+// a chain of its operators, NHWC; OpenCV's dnn module. Each has as many threads as the process may use cores.
 #include <kiln/clock.hpp>
 #include <kiln/config_reader.hpp>
 #include <kiln/data.hpp>
@@ -61,9 +61,10 @@ class Kiln final : public Contestant {
     need(report.status, request_.pipeline.name);
     if (report.verified != true) throw std::runtime_error(request_.pipeline.name + ": Kiln's scores are WRONG");
     request_.check = PipelineCheck::none;
+    recorded_ = need(runtime_->record(request_), request_.pipeline.name);
   }
 
-  void run() override { need(runtime_->run(request_).status, request_.pipeline.name); }
+  void run() override { need(runtime_->replay(*recorded_).status, request_.pipeline.name); }
   void poison() override { std::ranges::fill(result(), std::numeric_limits<float>::quiet_NaN()); }
   std::vector<float> output() override { return {result().begin(), result().end()}; }
 
@@ -79,6 +80,7 @@ class Kiln final : public Contestant {
   Registry registry_;
   PluginLoader loader_;
   std::unique_ptr<Runtime> runtime_;
+  std::unique_ptr<RecordedRequests> recorded_;
 };
 
 struct Entrant {

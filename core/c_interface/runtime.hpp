@@ -96,6 +96,8 @@ struct kiln_job {
   bool is_kernel = false, is_whole = false;                  // whole: complete() was called since the last change
   std::optional<kiln::c_interface::DescribedJob> described;  // `tensors` are its tensors, in order
   std::optional<kiln::PipelineRequest> pipeline;             // of a description; runs instead of `request`
+  std::unique_ptr<kiln::RecordedRequests> recorded;          // of `pipeline`; null: changed since, or it ran once at most
+  bool pipeline_ran = false;
   std::vector<std::vector<std::byte>> uniforms;              // values of kernel.uniforms
   std::shared_ptr<kiln::c_interface::BorrowedTensors> borrowed = std::make_shared<kiln::c_interface::BorrowedTensors>();
 
@@ -112,6 +114,8 @@ struct kiln_job {
   kiln::Status complete_kernel();
   // Runs the completed request with the tensors' contents.
   kiln::RunReport run_once(kiln::RunRequest& with);
+  // From its second run on, a pipeline is replayed.
+  kiln::RunReport run_pipeline(const kiln::RunRequest& with);
 };
 
 namespace kiln::c_interface {

@@ -69,19 +69,18 @@ void Learner::record_run(const Job& job, const DeviceInfo& device, const Acquire
 }
 
 RunReport Learner::finish(Job& job) {
-  const RunReport& report = job.report;
-  job.span.figure("op", report.op);
-  job.span.figure("device", report.device.id);
-  job.span.figure("tier", to_string(report.tier));
-  job.span.figure("status", to_string(report.status.code));
-  job.span.figure("runs", std::uint64_t{report.runs});
-  job.span.end();
   job.under_way.reset();
-  finish(report);
+  finish(job.report, job.span);
   return std::move(job.report);
 }
 
-void Learner::finish(const RunReport& report) {
+void Learner::finish(const RunReport& report, TracedWork& span) {
+  span.figure("op", report.op);
+  span.figure("device", report.device.id);
+  span.figure("tier", to_string(report.tier));
+  span.figure("status", to_string(report.status.code));
+  span.figure("runs", std::uint64_t{report.runs});
+  span.end();
   metrics_.ended(report.device.id, report.op, to_string(report.status.code));
   file_.write_if_due([this] { return metrics_text(); });
 }

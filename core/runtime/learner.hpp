@@ -10,6 +10,7 @@
 
 #include <kiln/device_selector.hpp>
 #include <kiln/program_cache.hpp>
+#include <kiln/traced_work.hpp>
 
 #include <string>
 
@@ -26,7 +27,7 @@ class Learner {
               const RunOutcome& outcome);
   // Counts the job, writes the metrics file if due, and ends the job's trace span.
   RunReport finish(Job& job);
-  void finish(const RunReport& report);
+  void finish(const RunReport& report, TracedWork& span);
 
   // Prometheus text format.
   std::string metrics_text() const;

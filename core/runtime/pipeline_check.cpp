@@ -145,7 +145,7 @@ void PipelineChecker::compute_chain() {
 }
 
 Status PipelineChecker::check_steps(RuntimeState& state, const Device& device, std::span<const RunRequest> requests,
-                                    RunReport& report) {
+                                    const ReplayTerms& terms, RunReport& report) {
   std::vector<std::shared_ptr<HostTensor>> hosts;
   for (const PipelineTensor& tensor : pipeline_.tensors) {
     auto made = HostTensor::create(tensor.dtype, tensor.shape);
@@ -164,8 +164,8 @@ Status PipelineChecker::check_steps(RuntimeState& state, const Device& device, s
       if (run.storages[i] != StepRun::own_value) job.tensors[i] = {hosts[run.storages[i]], nullptr};
     }
     job.device = device.info().id;
-    job.stop = request_.stop;
-    job.timeout = request_.timeout;
+    job.stop = terms.stop;
+    job.timeout = terms.timeout;
     job.verify = operation_of(job.spec).is_layer;
     job.tolerance = schedule_.steps[run.step]->tolerance;
     const RunReport ran = state.run(job);

@@ -36,7 +36,7 @@ class PipelineChecker {
   Status compare(RunReport& report);
   // Runs each step as a job on tensors in host memory, and compares the results with theirs. requests: by step.
   Status check_steps(RuntimeState& state, const Device& device, std::span<const RunRequest> requests,
-                     RunReport& report);
+                     const ReplayTerms& terms, RunReport& report);
 
  private:
   bool all_have_references() const;

@@ -1,6 +1,7 @@
 // Runs of pipelines: their steps are recorded once and replayed as one job.
 #include "contract/pipeline_schedule.hpp"
 #include "runtime/pipeline_check.hpp"
+#include "runtime/recording.hpp"
 #include "runtime/runtime_state.hpp"
 #include "selector/sample_filter.hpp"
 
@@ -19,30 +20,83 @@ std::uint64_t bytes_of(const PipelineTensor& tensor) {
   return bytes;
 }
 
-class PipelineRun {
+class PipelineRun final : public RecordedState {
  public:
-  PipelineRun(RuntimeState& state, const PipelineRequest& request, Schedule schedule)
-      : state_(state), request_(request), pipeline_(request.pipeline), schedule_(std::move(schedule)) {
+  // own: null, or `request`, which then lives as long as this.
+  PipelineRun(RuntimeState& state, const PipelineRequest& request, Schedule schedule,
+              std::unique_ptr<PipelineRequest> own = nullptr)
+      : state_(state),
+        own_(std::move(own)),
+        request_(request),
+        pipeline_(request.pipeline),
+        schedule_(std::move(schedule)) {
     make_arguments();
     make_requests();
+    jobs = schedule_.runs.size();
   }
 
   RunReport run() {
-    RunRequest largest = *std::max_element(requests_.begin(), requests_.end(),
-                                           [](const auto& a, const auto& b) { return flops(a.spec) < flops(b.spec); });
-    largest.name = pipeline_.name;
-    largest.device = request_.device;
-    largest.stop = request_.stop;
+    const RunRequest largest = largest_step();
     Job job(largest, state_.parts->trace);
-    job.report.op = "pipeline";
-    if (Status status = checker_.check_request(); !status.ok()) job.report.status = std::move(status);
-    while (const auto device = state_.router.next(job)) {
-      if (state_.router.settled(job, *device, run_on(device, job))) break;
+    begin(job);
+    remember_results();
+    while (const auto chosen = state_.router.next(job)) {
+      if (state_.router.settled(job, *chosen, run_on(chosen, job))) break;
     }
     return state_.learner.finish(job);
   }
 
+  Status record_once() {
+    const RunRequest largest = largest_step();
+    Job job(largest, state_.parts->trace);
+    begin(job);
+    return record_on_a_device(state_, job, *this);
+  }
+
+  Result<std::shared_ptr<Recording>> record(const std::shared_ptr<Device>& chosen, Job& job) override {
+    units_ = chosen->info().runs_chains ? units_of(schedule_, leaving()) : single_units(schedule_);
+    auto made = record_units(chosen, job);
+    const bool has_chain = std::ranges::any_of(units_, [](const ScheduleUnit& unit) { return unit.is_chain(); });
+    if (!made && has_chain && made.error().code == StatusCode::unsupported) {
+      job.report.notes.push_back("its layers run one by one, since they do not run as one program: " +
+                                 made.error().message);
+      units_ = single_units(schedule_);
+      made = record_units(chosen, job);
+    }
+    if (made) describe(**made, job.report);
+    return made;
+  }
+
+  Status replay_once(const ReplayTerms& terms, RunReport& replayed) override {
+    const auto is_inout = [](const PipelineTensor& tensor) { return tensor.access == Access::read_write; };
+    remembers_ = false;
+    if (request_.check != PipelineCheck::none || request_.measure_steps ||
+        std::ranges::any_of(pipeline_.tensors, is_inout)) {
+      remember_results();
+    }
+    RunStatistics statistics;
+    Status status = run_all(recording, *device, terms, replayed, statistics);
+    if (!status.ok() && status.code != StatusCode::wrong_result) restore_results();
+    return status;
+  }
+
  private:
+  // The device that suits the step with the most work suits the whole best, as far as one can know without running it.
+  RunRequest largest_step() const {
+    RunRequest largest = *std::ranges::max_element(
+        requests_, [](const auto& a, const auto& b) { return flops(a.spec) < flops(b.spec); });
+    largest.name = pipeline_.name;
+    largest.device = request_.device;
+    largest.stop = request_.stop;
+    return largest;
+  }
+
+  void begin(Job& job) const {
+    job.report.op = "pipeline";
+    Status status = PipelineChecker(request_, schedule_, results_).check_request();
+    if (!status.ok()) job.report.status = std::move(status);
+  }
+
   // A tensor that is swapped, stays on the device, or is an input that a step overwrites, is a DeviceTensor.
   void make_arguments() {
     const auto& tensors = pipeline_.tensors;
@@ -62,7 +116,7 @@ class PipelineRun {
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       if (!is_result(tensors[i]) || tensors[i].host == nullptr) continue;
       after[schedule_.storage_of[i]] = tensors[i].host;
-      results_.push_back({tensors[i].host, {tensors[i].host->bytes().begin(), tensors[i].host->bytes().end()}});
+      results_.push_back({tensors[i].host, {}});
     }
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       const PipelineTensor& tensor = tensors[i];
@@ -113,8 +167,14 @@ class PipelineRun {
     }
   }
 
+  void remember_results() {
+    remembers_ = true;
+    for (auto& [tensor, bytes] : results_) bytes.assign(tensor->bytes().begin(), tensor->bytes().end());
+  }
+
   // Results hold before each run what they held before the first.
-  void restore() const {
+  void restore_results() const {
+    if (!remembers_) return;
     for (const auto& [tensor, bytes] : results_) std::memcpy(tensor->bytes().data(), bytes.data(), bytes.size());
   }
 
@@ -157,17 +217,6 @@ class PipelineRun {
     return requests;
   }
 
-  Result<std::shared_ptr<Recording>> record(const std::shared_ptr<Device>& device, Job& job) {
-    units_ = device->info().runs_chains ? units_of(schedule_, leaving()) : single_units(schedule_);
-    auto recording = record_units(device, job);
-    const bool has_chain = std::ranges::any_of(units_, [](const ScheduleUnit& unit) { return unit.is_chain(); });
-    if (recording || !has_chain || recording.error().code != StatusCode::unsupported) return recording;
-    job.report.notes.push_back("its layers run one by one, since they do not run as one program: " +
-                               recording.error().message);
-    units_ = single_units(schedule_);
-    return record_units(device, job);
-  }
-
   Result<std::shared_ptr<Recording>> record_units(const std::shared_ptr<Device>& device, Job& job) {
     std::vector<RunReport> reports;
     std::vector<std::size_t> request_of_unit;
@@ -194,23 +243,22 @@ class PipelineRun {
         if (run != unit.first) reports_[step].build_ns = 0;  // the program is counted once
       }
     }
-    auto recording = state_.parts->executor->record(std::move(submissions));
-    executor_refuses_ = !recording && recording.error().code == StatusCode::unsupported;
-    return recording;
+    return record_with(*state_.parts->executor, std::move(submissions));
   }
 
-  RunOutcome run_on(const std::shared_ptr<Device>& device, Job& job) {
+  RunOutcome run_on(const std::shared_ptr<Device>& chosen, Job& job) {
     RunOutcome outcome;
-    RunReport& report = job.report;
-    auto recording = record(device, job);
-    if (!recording) {
-      outcome.status = recording.error();
-      outcome.of_device = !executor_refuses_;  // an executor that does not record does so for no device
-      return outcome;
-    }
+    auto made = record(chosen, job);
+    outcome.of_device = !executor_refuses;
+    outcome.status = made ? run_all(*made, *chosen, {request_.timeout, request_.stop}, job.report, outcome.statistics)
+                          : std::move(made).error();
+    return outcome;
+  }
+
+  void describe(const Recording& made, RunReport& report) const {
     report.variant = std::to_string(schedule_.runs.size()) + (schedule_.runs.size() == 1 ? " run" : " runs");
-    report.intermediate_bytes = (*recording)->device_bytes;
-    report.live_bytes = (*recording)->live_bytes;
+    report.intermediate_bytes = made.device_bytes;
+    report.live_bytes = made.live_bytes;
     for (const ScheduleUnit& unit : units_) report.live_bytes = std::max(report.live_bytes, unit.live_bytes);
     report.steps.clear();
     for (std::size_t i = 0; i < reports_.size(); ++i) {
@@ -223,19 +271,20 @@ class PipelineRun {
       step.rounds = rounds_[i];
       step.flops = reports_[i].flops;
     }
-    outcome.status = run_all(*recording, *device, report, outcome.statistics);
-    return outcome;
   }
 
-  Status run_all(const std::shared_ptr<Recording>& recording, const Device& device, RunReport& report,
+  Status run_all(const std::shared_ptr<Recording>& made, const Device& on, const ReplayTerms& terms, RunReport& report,
                  RunStatistics& statistics) {
     const std::uint32_t runs = std::max(request_.repeat, 1u);
+    PipelineChecker checker(request_, schedule_, results_);
     for (std::uint32_t run = 0; run < runs; ++run) {
-      if (request_.stop != nullptr && *request_.stop) {
+      if (kiln::stop_requested(terms.stop)) {
         return cancelled("stopped on request after " + std::to_string(run) + " runs");
       }
       const bool checked = request_.check != PipelineCheck::none && (run == 0 || run + 1 == runs);
-      auto measured = replay(recording, device, checked);
+      restore_results();
+      if (checked) poison();
+      auto measured = replay(made, on, terms);
       if (!measured) return std::move(measured).error();
       if (run == 0) {
         report.first_output_ns = now_ns();
@@ -244,9 +293,9 @@ class PipelineRun {
       measured->tier = report.tier;
       if (checked) {
         const auto comparing = state_.parts->resources.begin(cores_of_host, "comparing");
-        if (Status status = checker_.compare(report); !status.ok()) return status;
+        if (Status status = checker.compare(report); !status.ok()) return status;
       }
-      if (Status above = above_roof(device.info(), *measured); !above.ok()) {
+      if (Status above = above_roof(on.info(), *measured); !above.ok()) {
         report.first_output_ns = 0;
         return above;
       }
@@ -261,22 +310,23 @@ class PipelineRun {
     report.wall_min_ns = statistics.wall_min_ns();
     report.wall_max_ns = statistics.wall_max_ns();
     if (request_.measure_steps) {
-      if (Status status = measure_steps(recording, device, report); !status.ok()) return status;
+      restore_results();
+      if (Status status = measure_steps(made, on, terms, report); !status.ok()) return status;
     }
     if (request_.check != PipelineCheck::steps) return {};
-    return checker_.check_steps(state_, device, requests_, report);
+    return checker.check_steps(state_, on, requests_, terms, report);
   }
 
-  Result<Measurement> replay(const std::shared_ptr<Recording>& recording, const Device& device, bool poisoned) {
-    restore();
-    if (poisoned) {
-      for (const std::size_t at : poisoned_) {
-        const std::span<std::byte> bytes = arguments_[at].host->bytes();
-        std::memset(bytes.data(), 0xff, bytes.size());  // NaN
-      }
+  void poison() const {
+    for (const std::size_t at : poisoned_) {
+      const std::span<std::byte> bytes = arguments_[at].host->bytes();
+      std::memset(bytes.data(), 0xff, bytes.size());  // NaN
     }
-    const Deadline deadline = Deadline::after(request_.timeout.value_or(state_.parts->config.executor.timeout));
-    return state_.runner.replay(recording, device.info(), deadline, request_.stop);
+  }
+
+  Result<Measurement> replay(const std::shared_ptr<Recording>& made, const Device& on, const ReplayTerms& terms) {
+    const Deadline deadline = Deadline::after(terms.timeout.value_or(state_.parts->config.executor.timeout));
+    return state_.runner.replay(made, on.info(), deadline, terms.stop);
   }
 
   Status above_roof(const DeviceInfo& device, const Measurement& measured) const {
@@ -294,16 +344,17 @@ class PipelineRun {
                           std::to_string(limit) + ": the time is invalid");
   }
 
-  Status measure_steps(const std::shared_ptr<Recording>& recording, const Device& device, RunReport& report) {
-    recording->measures_each = true;
-    const auto measured = replay(recording, device, false);
-    recording->measures_each = false;
+  Status measure_steps(const std::shared_ptr<Recording>& made, const Device& on, const ReplayTerms& terms,
+                       RunReport& report) {
+    made->measures_each = true;
+    const auto measured = replay(made, on, terms);
+    made->measures_each = false;
     if (!measured) return measured.error();
-    if (recording->measured.size() != units_.size()) return {};
+    if (made->measured.size() != units_.size()) return {};
     std::uint64_t inner_bytes = 0;  // chains run one after another in the same memory
     for (std::size_t i = 0; i < units_.size(); ++i) {
       const ScheduleUnit& unit = units_[i];
-      const FenceResult& took = recording->measured[i];
+      const FenceResult& took = made->measured[i];
       const std::vector<std::uint64_t>& of_chain = took.chain.step_ns;
       inner_bytes = std::max(inner_bytes, took.chain.bytes);
       std::uint64_t begin = took.begun_ns;
@@ -326,18 +377,18 @@ class PipelineRun {
   }
 
   RuntimeState& state_;
+  const std::unique_ptr<PipelineRequest> own_;
   const PipelineRequest& request_;
   const Pipeline& pipeline_;
   const Schedule schedule_;
   std::vector<TensorArgument> arguments_;  // by storage
   PipelineResults results_;
+  bool remembers_ = false;
   std::vector<std::size_t> poisoned_;  // storages that are filled with NaN before a run that is checked
   std::vector<RunRequest> requests_;   // by step
   std::vector<std::uint64_t> rounds_;  // by step
   std::vector<RunReport> reports_;     // by step
   std::vector<ScheduleUnit> units_;    // of the recording, one for each submission
-  PipelineChecker checker_{request_, schedule_, results_};
-  bool executor_refuses_ = false;
 };
 
 }  // namespace
@@ -356,6 +407,28 @@ RunReport Runtime::run(const PipelineRequest& request) {
     report.status = caught();
   }
   return report;
+}
+
+Result<std::unique_ptr<RecordedRequests>> Runtime::record(PipelineRequest request) try {
+  if (request.repeat > 1 || request.progress) {
+    return invalid_argument("pipeline '" + request.pipeline.name + "': asks for " +
+                            (request.progress ? "its progress" : std::to_string(request.repeat) + " repeats") +
+                            ", expected none: each replay runs it once");
+  }
+  if (request.timeout || request.stop != nullptr) {
+    return invalid_argument("pipeline '" + request.pipeline.name +
+                            "': has a timeout or a stop of its own; they are those of the replay");
+  }
+  const RuntimeState::JobScope background_waits(*state_);
+  auto own = std::make_unique<PipelineRequest>(std::move(request));
+  const PipelineRequest& kept = *own;
+  auto made = schedule(kept.pipeline);
+  if (!made) return std::move(made).error();
+  auto run = std::make_unique<PipelineRun>(*state_, kept, std::move(*made), std::move(own));
+  if (Status status = run->record_once(); !status.ok()) return status;
+  return std::unique_ptr<RecordedRequests>(new RecordedRequests(std::move(run)));
+} catch (...) {
+  return caught();
 }
 
 }  // namespace kiln

@@ -1,4 +1,5 @@
-// Requests that are recorded once and replayed as one job.
+#include "runtime/recording.hpp"
+
 #include "runtime/runtime_state.hpp"
 #include "runtime/verification.hpp"
 
@@ -9,19 +10,11 @@
 
 namespace kiln {
 
-struct RecordedState {
-  std::vector<RunRequest> requests;
-  std::shared_ptr<Device> device;
-  std::shared_ptr<Recording> recording;
-  RunReport report;                // of what every replay has alike
-  std::vector<std::string> notes;  // of the plans, with the names of their requests
-};
-
 RecordedRequests::RecordedRequests(std::unique_ptr<RecordedState> state) : state_(std::move(state)) {}
 RecordedRequests::~RecordedRequests() = default;
 
 const DeviceInfo& RecordedRequests::device() const noexcept { return state_->report.device; }
-std::size_t RecordedRequests::jobs() const noexcept { return state_->requests.size(); }
+std::size_t RecordedRequests::jobs() const noexcept { return state_->jobs; }
 const std::string& RecordedRequests::selected_because() const noexcept { return state_->report.selected_because; }
 
 namespace {
@@ -115,37 +108,73 @@ Result<std::vector<Submission>> submissions_of(RuntimeState& state, const std::v
 
 namespace {
 
-Status replay_once(RuntimeState& state, const RecordedState& recorded, const ReplayTerms& terms, RunReport& report) {
-  for (const RunRequest& request : recorded.requests) {
-    if (request.verify) poison_outputs(request);
+class RequestList final : public RecordedState {
+ public:
+  RequestList(RuntimeState& state, std::vector<RunRequest> requests) : state_(state), requests_(std::move(requests)) {
+    jobs = requests_.size();
   }
-  const Deadline deadline = Deadline::after(terms.timeout.value_or(state.parts->config.executor.timeout));
-  auto measured = state.runner.replay(recorded.recording, report.device, deadline, terms.stop);
-  if (!measured) {
-    if (measured.error().code == StatusCode::device_lost) {
-      const std::string aside =
-          state.parts->devices.set_aside(report.device.id, measured.error(), recorded.device.get());
-      report.notes.push_back(report.device.id + " was lost" + (aside.empty() ? "" : " (set aside for " + aside + ")"));
+
+  const std::vector<RunRequest>& requests() const noexcept { return requests_; }
+
+  Result<std::shared_ptr<Recording>> record(const std::shared_ptr<Device>& chosen, Job& job) override {
+    auto submissions = submissions_of(state_, requests_, chosen, job);
+    if (!submissions) return std::move(submissions).error();
+    return record_with(*state_.parts->executor, std::move(*submissions));
+  }
+
+  Status replay_once(const ReplayTerms& terms, RunReport& replayed) override {
+    for (const RunRequest& request : requests_) {
+      if (request.verify) poison_outputs(request);
     }
-    return std::move(measured).error();
+    const Deadline deadline = Deadline::after(terms.timeout.value_or(state_.parts->config.executor.timeout));
+    auto measured = state_.runner.replay(recording, replayed.device, deadline, terms.stop);
+    if (!measured) return std::move(measured).error();
+    measured->tier = replayed.tier;
+    replayed.first_output_ns = now_ns();
+    std::optional<ResourceUse::Use> comparing;
+    for (const RunRequest& request : requests_) {
+      if (!request.verify) continue;
+      if (!comparing) comparing.emplace(state_.parts->resources.begin(cores_of_host, "comparing"));
+      Status status = state_.runner.compare(request, replayed);
+      if (!status.ok()) return status.within("request '" + request.name + "'");
+    }
+    replayed.runs = 1;
+    replayed.variant = measured->variant;
+    replayed.median = *measured;
+    replayed.wall_min_ns = replayed.wall_max_ns = measured->wall_ns;
+    state_.parts->metrics.ran(replayed.device.id, replayed.op, *measured);
+    return {};
   }
-  measured->tier = report.tier;
-  report.first_output_ns = now_ns();
-  std::optional<ResourceUse::Use> comparing;
-  for (const RunRequest& request : recorded.requests) {
-    if (!request.verify) continue;
-    if (!comparing) comparing.emplace(state.parts->resources.begin(cores_of_host, "comparing"));
-    Status status = state.runner.compare(request, report);
-    if (!status.ok()) return status.within("request '" + request.name + "'");
-  }
-  report.runs = 1;
-  report.variant = measured->variant;
-  report.median = *measured;
-  report.wall_min_ns = report.wall_max_ns = measured->wall_ns;
-  return {};
-}
+
+ private:
+  RuntimeState& state_;
+  const std::vector<RunRequest> requests_;
+};
 
 }  // namespace
+
+Result<std::shared_ptr<Recording>> RecordedState::record_with(Executor& executor, std::vector<Submission> submissions) {
+  auto made = executor.record(std::move(submissions));
+  executor_refuses = !made && made.error().code == StatusCode::unsupported;
+  return made;
+}
+
+Status record_on_a_device(RuntimeState& state, Job& job, RecordedState& made) {
+  while (const auto chosen = state.router.next(job)) {
+    RunOutcome outcome;
+    auto recording = made.record(chosen, job);
+    if (!recording) outcome.status = recording.error();
+    outcome.of_device = !made.executor_refuses;
+    made.notes = job.plan_notes;
+    if (!state.router.settled(job, *chosen, outcome)) continue;
+    if (!outcome.status.ok()) break;
+    made.device = chosen;
+    made.recording = std::move(*recording);
+    made.report = std::move(job.report);
+    return {};
+  }
+  return std::move(job.report.status);
+}
 
 Result<std::unique_ptr<RecordedRequests>> Runtime::record(std::vector<RunRequest> requests,
                                                           std::string_view device) try {
@@ -159,33 +188,14 @@ Result<std::unique_ptr<RecordedRequests>> Runtime::record(std::vector<RunRequest
     if (!status.ok()) return status.within(name_of(requests, i));
   }
   const RuntimeState::JobScope background_waits(*state_);
-  auto made = std::make_unique<RecordedState>();
-  made->requests = std::move(requests);
-  RunRequest wanted = largest(made->requests);
+  auto made = std::make_unique<RequestList>(*state_, std::move(requests));
+  RunRequest wanted = largest(made->requests());
   wanted.device = device;
   Job job(wanted);
-  job.report.name = "recording of " + std::to_string(made->requests.size());
+  job.report.name = "recording of " + std::to_string(made->jobs);
   job.report.op = "recording";
-  while (const auto chosen = state_->router.next(job)) {
-    RunOutcome outcome;
-    auto submissions = submissions_of(*state_, made->requests, chosen, job);
-    if (submissions) {
-      auto recording = state_->parts->executor->record(std::move(*submissions));
-      if (recording) made->recording = std::move(*recording);
-      if (!recording) outcome.status = recording.error();
-      // An executor that does not record does so for no device.
-      outcome.of_device = recording || outcome.status.code != StatusCode::unsupported;
-    } else {
-      outcome.status = submissions.error();
-    }
-    made->notes = job.plan_notes;
-    if (!state_->router.settled(job, *chosen, outcome)) continue;
-    if (!outcome.status.ok()) break;
-    made->device = chosen;
-    made->report = std::move(job.report);
-    return std::unique_ptr<RecordedRequests>(new RecordedRequests(std::move(made)));
-  }
-  return std::move(job.report.status);
+  if (Status status = record_on_a_device(*state_, job, *made); !status.ok()) return status;
+  return std::unique_ptr<RecordedRequests>(new RecordedRequests(std::move(made)));
 } catch (...) {
   return caught();
 }
@@ -194,16 +204,21 @@ RunReport Runtime::replay(RecordedRequests& recorded, const ReplayTerms& terms) 
   RunReport report;
   try {
     const RuntimeState::JobScope background_waits(*state_);
-    RecordedState& parts = *recorded.state_;
-    report = parts.report;
+    RecordedState& made = *recorded.state_;
+    report = made.report;
+    TracedWork span(state_->parts->trace, TraceArea::runtime, report.name);
     const JobMetrics::UnderWay under_way(state_->parts->metrics, report.device.id);
-    report.status = replay_once(*state_, parts, terms, report);
-    if (report.status.ok()) state_->parts->metrics.ran(report.device.id, report.op, report.median);
-    state_->learner.finish(report);
+    report.status = made.replay_once(terms, report);
+    if (report.status.code == StatusCode::device_lost) {
+      const std::string aside = state_->parts->devices.set_aside(report.device.id, report.status, made.device.get());
+      report.notes.push_back(report.device.id + " was lost" + (aside.empty() ? "" : " (set aside for " + aside + ")"));
+    }
+    state_->learner.finish(report, span);
     // The programs were there before this replay began.
-    parts.report.build_ns = 0;
-    parts.report.tier = Tier::memory;
-    parts.report.notes = parts.notes;
+    made.report.build_ns = 0;
+    made.report.tier = Tier::memory;
+    for (StepReport& step : made.report.steps) step.build_ns = 0, step.tier = Tier::memory;
+    made.report.notes = made.notes;
   } catch (...) {
     report.status = caught();
   }

@@ -96,10 +96,4 @@ struct RuntimeState {
   std::vector<std::shared_ptr<Device>> open_preferred();
 };
 
-// Makes the programs of all requests on the device, and one submission for each. Their sums become the report of the
-// job; `each` gets the reports of the requests.
-Result<std::vector<Submission>> submissions_of(RuntimeState& state, const std::vector<RunRequest>& requests,
-                                               const std::shared_ptr<Device>& device, Job& whole,
-                                               std::vector<RunReport>* each = nullptr);
-
 }  // namespace kiln

@@ -99,6 +99,49 @@ TEST_CASE("described: a pipeline runs on tensors of the application, again with 
   CHECK(report["device"]["id"] == "cpu");
 }
 
+TEST_CASE("described: a pipeline that runs again is replayed, until something of the job is changed") {
+  Jobs jobs(1);
+  const Job job = job_of(jobs.runtime, "net");
+  must(kiln_job_toml(job.get(), two_products, nullptr));
+  Block x, w1, w2, b, y;
+  w1.values = {1, 0, 0, 1};
+  w2.values = {1, 0, 0, 1};
+  give(job.get(), "x", x.values.data(), {2, 2});
+  give(job.get(), "w1", w1.values.data(), {2, 2});
+  give(job.get(), "b", b.values.data(), {2});
+  give(job.get(), "w2", w2.values.data(), {2, 2});
+  give(job.get(), "y", y.values.data(), {2, 2});
+  must(kiln_job_device(job.get(), "cpu"));
+  float next = 0;
+  const auto runs = [&](int count, std::uint64_t recordings) {
+    char* text = nullptr;
+    must(kiln_runtime_trace(jobs.runtime, &text));  // what came before
+    kiln_text_free(text);
+    for (int run = 0; run < count; ++run) {
+      x.values = {++next, 2, 3, 4};
+      must(kiln_job_run(job.get()));
+      CHECK(y.values == x.values);
+      CHECK(report_of(job.get()).wall_ns > 0);
+    }
+    must(kiln_runtime_trace(jobs.runtime, &text));
+    std::uint64_t plans = 0, spans = 0;
+    const auto trace = parsed(text);
+    for (const auto& event : trace["traceEvents"]) {
+      plans += event["name"] == "plan";
+      spans += event["name"] == "net";
+    }
+    CHECK(plans == recordings);  // one chain is planned for each
+    CHECK(spans >= static_cast<std::uint64_t>(count));
+  };
+  runs(4, 2);  // the first run, and the recording of the second
+  runs(3, 0);
+  must(kiln_job_timeout(job.get(), 10000));
+  runs(1, 1);
+  runs(3, 1);
+  must(kiln_job_repeat(job.get(), 2));
+  runs(2, 2);  // repeated runs are recorded anew
+}
+
 TEST_CASE("described: a layer in TOML") {
   Jobs jobs;
   const Job job = job_of(jobs.runtime, "layer");

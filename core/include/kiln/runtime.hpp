@@ -31,8 +31,8 @@ namespace [[gnu::visibility("default")]] kiln {
 struct RecordedState;
 struct RuntimeState;
 
-// Requests with programs and device memory bound to one device, for Runtime::replay(). Tensors passed from one request
-// to a later one remain on the device.
+// Requests, or a pipeline, with programs and device memory bound to one device, for Runtime::replay(). Tensors passed
+// from one request to a later one remain on the device.
 // Thread-safety: one replay at a time. Ownership: holds the device, the programs and the tensors; must be destroyed
 // before its Runtime.
 class RecordedRequests {
@@ -42,7 +42,7 @@ class RecordedRequests {
   ~RecordedRequests();
 
   const DeviceInfo& device() const noexcept;
-  std::size_t jobs() const noexcept;
+  std::size_t jobs() const noexcept;  // requests, or runs of the pipeline's steps
   const std::string& selected_because() const noexcept;
 
  private:
@@ -88,8 +88,11 @@ class Runtime {
   // replay. invalid_argument: a request has repeat, device, timeout or stop set, or verifies a tensor that an earlier
   // request reads or a later one writes. unsupported: the executor cannot record.
   Result<std::unique_ptr<RecordedRequests>> record(std::vector<RunRequest> requests, std::string_view device = {});
-  // Runs the recorded requests with the current contents of their tensors. The report has totals of all requests. The
-  // first replay includes one-time work of the device. Replays are not learned. device_lost: call record() again.
+  // The same for a pipeline, which run() records anew for each call. `check` and `measure_steps` apply to each replay.
+  // invalid_argument: the request has repeat, progress, timeout or stop set, or run() would reject it.
+  Result<std::unique_ptr<RecordedRequests>> record(PipelineRequest request);
+  // Runs what was recorded with the current contents of its tensors. The report has totals of all requests. The first
+  // replay includes one-time work of the device. Replays are not learned. device_lost: call record() again.
   RunReport replay(RecordedRequests& recorded, const ReplayTerms& terms = {});
 
   // Returns the selector's current figures for a request. Opens the devices, but runs and records nothing. Ignores the

@@ -207,6 +207,112 @@ TEST_CASE("pipeline: an input that is overwritten, and a tensor that is input an
   CHECK((values_in(*chain.input) == given) == !in_place);
 }
 
+TEST_CASE("pipeline: it is recorded once and replayed with what its tensors hold then") {
+  RuntimeFixture fixture;
+  ToldTrace trace;
+  fixture.trace = &trace;
+  Runtime& runtime = fixture.runtime();
+  Chain chain;
+  PipelineRequest request = chain.on_beta();
+  request.check = PipelineCheck::final;
+  request.measure_steps = GENERATE(false, true);
+  auto recorded = runtime.record(request);
+  REQUIRE(recorded);
+  request.pipeline = {};  // the recording keeps its own
+  CHECK((*recorded)->jobs() == 4);
+  CHECK((*recorded)->device().id == "beta");
+  CHECK((*recorded)->selected_because() == "asked for");
+  CHECK(fixture.controls("beta").submits == 0);
+  const auto builds = runtime.counters().builds.load();
+  for (int replay = 0; replay < 3; ++replay) {
+    for (float& value : chain.input->as<float>()) value += 0.125f;
+    std::ranges::fill(chain.output->as<float>(), 7.0f);
+    const RunReport report = runtime.replay(**recorded);
+    REQUIRE(report.status.text() == "ok");
+    CHECK(report.verified == true);
+    CHECK(report.name == "chain");
+    CHECK(report.op == "pipeline");
+    CHECK(report.runs == 1);
+    CHECK(report.tier == (replay == 0 ? Tier::built : Tier::memory));
+    CHECK((report.build_ns != 0) == (replay == 0));
+    CHECK(report.median.wall_ns > 0);
+    CHECK(report.intermediate_bytes == 2 * 108 * sizeof(float));
+    REQUIRE(report.steps.size() == 4);
+    CHECK(report.steps[0].tier == (replay == 0 ? Tier::built : Tier::memory));
+    CHECK((report.steps[3].device_ns != 0) == request.measure_steps);
+    CHECK(values_in(*chain.output) == by_jobs(runtime, chain.pipeline, chain.input, {0, 1, 2, 3}));
+  }
+  CHECK(runtime.counters().builds == builds);
+  const auto spans =
+      std::ranges::count_if(trace.events(), [](const ToldEvent& event) { return event.name == "chain"; });
+  CHECK(spans == 4);  // the recording, and three replays
+}
+
+TEST_CASE("pipeline: a recorded one that changes a tensor goes on from it, and changes nothing if it fails") {
+  RuntimeFixture fixture;
+  Runtime& runtime = fixture.runtime();
+  Chain chain;
+  chain.pipeline.tensors = {{"x", DType::f32, square, Access::read_write, chain.input}, intermediate("a")};
+  chain.pipeline.steps = {conv("1", "x", "a"), conv("2", "a", "x")};
+  PipelineRequest request = chain.on_beta();
+  request.check = GENERATE(PipelineCheck::none, PipelineCheck::steps);
+  const auto recorded = runtime.record(request).value();
+  for (int replay = 0; replay < 2; ++replay) {
+    const auto before = HostTensor::create(DType::f32, square).value();
+    std::ranges::copy(chain.input->as<float>(), before->as<float>().begin());
+    REQUIRE(runtime.replay(*recorded).status.text() == "ok");
+    CHECK(values_in(*chain.input) == by_jobs(runtime, chain.pipeline, before, {0, 1}));
+  }
+  const auto given = values_in(*chain.input);
+  fixture.controls("beta").lost = true;
+  const RunReport lost = runtime.replay(*recorded);
+  CHECK(lost.status.code == StatusCode::device_lost);
+  REQUIRE(lost.notes.size() == 1);
+  CHECK_THAT(lost.notes[0], Contains("beta was lost (set aside"));
+  CHECK(values_in(*chain.input) == given);
+}
+
+TEST_CASE("pipeline: what cannot be recorded is refused") {
+  RuntimeFixture fixture;
+  const Chain chain;
+  const auto error_of = [&](PipelineRequest request) {
+    const auto recorded = fixture.runtime().record(std::move(request));
+    REQUIRE_FALSE(recorded);
+    CHECK(recorded.error().code == StatusCode::invalid_argument);
+    return recorded.error().message;
+  };
+  PipelineRequest request = chain.on_beta();
+  request.repeat = 2;
+  CHECK_THAT(error_of(request), Contains("pipeline 'chain': asks for 2 repeats"));
+  request = chain.on_beta();
+  request.progress = [](std::uint32_t) { return true; };
+  CHECK_THAT(error_of(request), Contains("pipeline 'chain': asks for its progress"));
+  request = chain.on_beta();
+  request.timeout = std::chrono::seconds(1);
+  CHECK_THAT(error_of(request), Contains("those of the replay"));
+  request = chain.on_beta();
+  request.pipeline.tensors[4].host = nullptr;
+  CHECK_THAT(error_of(request), Contains("tensor 'y': has no host tensor"));
+  request = chain.on_beta();
+  request.pipeline.steps.clear();
+  CHECK_THAT(error_of(request), Contains("has no steps"));
+}
+
+TEST_CASE("pipeline: a recorded one is on another device where the first has no memory") {
+  RuntimeFixture fixture;
+  fixture.config.device.prefer = "alpha";
+  fixture.controls("alpha").fail_buffers = true;
+  const Chain chain;
+  PipelineRequest request;
+  request.pipeline = chain.pipeline;
+  const auto recorded = fixture.runtime().record(request).value();
+  CHECK(recorded->device().id == "beta");
+  const RunReport report = fixture.runtime().replay(*recorded);
+  CHECK(report.status.text() == "ok");
+  REQUIRE_FALSE(report.notes.empty());
+  CHECK_THAT(report.notes[0], Contains("alpha cannot serve"));
+}
+
 TEST_CASE("pipeline: a run that is stopped ends before the next of its repetitions") {
   RuntimeFixture fixture;
   Chain chain;
