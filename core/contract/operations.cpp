@@ -1,9 +1,12 @@
 // Chains of layers as an operation.
 #include "contract/operations.hpp"
 
+#include <kiln/device_selector.hpp>
 #include <kiln/digest.hpp>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
 #include <iterator>
 #include <limits>
 
@@ -273,6 +276,24 @@ FieldText& FieldText::number(std::string_view name, std::int64_t value) {
 FieldText& FieldText::word(std::string_view name, std::string_view value) {
   text_.append(" ").append(name).append("=").append(value);
   return *this;
+}
+
+ShapeBucket ShapeBucket::of(const KernelSpec& spec) {
+  const Operation& operation = operation_of(spec);
+  ShapeBucket bucket;
+  bucket.operation = operation.name;
+  bucket.family = operation.family(spec);
+  bucket.flops = operation.flops(spec);
+  bucket.bytes = bytes_moved(spec);
+  bucket.saving = operation.saving(spec);
+  bucket.shape = bucket.family;
+  if (bucket.flops > 0) {
+    char size[48];
+    std::snprintf(size, sizeof size, " @%.1f/%.0f", std::round(2 * std::log2(bucket.flops)) / 2,
+                  std::round(std::log2(std::max(bucket.bytes, 1.0))));
+    bucket.shape += size;
+  }
+  return bucket;
 }
 
 }  // namespace kiln

@@ -5,6 +5,7 @@
 
 #include "runtime/metrics.hpp"
 
+#include <kiln/device_selector.hpp>
 #include <kiln/run_request.hpp>
 #include <kiln/stop_scope.hpp>
 #include <kiln/traced_work.hpp>
@@ -26,6 +27,7 @@ struct Job {
   explicit Job(const RunRequest& asked, TraceSink* trace = nullptr);
 
   const RunRequest& request;
+  const ShapeBucket* pipeline = nullptr;  // that of the pipeline whose largest step is the request; null: none
   RunReport report;
   TracedWork span;  // trace span of the whole job
 

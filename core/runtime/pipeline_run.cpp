@@ -20,6 +20,28 @@ std::uint64_t bytes_of(const PipelineTensor& tensor) {
   return bytes;
 }
 
+// What the selector knows the pipeline as: a bucket of its own, named by all steps with their rounds.
+ShapeBucket bucket_of(const Pipeline& pipeline, const Schedule& schedule, const std::vector<std::uint64_t>& rounds) {
+  ShapeBucket bucket;
+  bucket.operation = "pipeline";
+  std::string steps;
+  bool all_known = true;
+  for (std::size_t i = 0; i < schedule.steps.size(); ++i) {
+    const KernelSpec& spec = schedule.steps[i]->spec;
+    const selector::Effort effort = selector::effort_of(spec);
+    steps += canonical_text(spec) + " x" + std::to_string(rounds[i]) + "\n";
+    bucket.flops += effort.flops * static_cast<double>(rounds[i]);
+    bucket.saving = std::max(bucket.saving, effort.saving);
+    all_known = all_known && effort.flops > 0;
+  }
+  if (!all_known) bucket.flops = 0;
+  bucket.family = bucket.shape = sha256(steps).hex().substr(0, 32);
+  for (const PipelineTensor& tensor : pipeline.tensors) {
+    if (tensor.access != Access::invalid) bucket.bytes += static_cast<double>(bytes_of(tensor));
+  }
+  return bucket;
+}
+
 class PipelineRun final : public RecordedState {
  public:
   // own: null, or `request`, which then lives as long as this.
@@ -32,6 +54,7 @@ class PipelineRun final : public RecordedState {
         schedule_(std::move(schedule)) {
     make_arguments();
     make_requests();
+    bucket_ = bucket_of(pipeline_, schedule_, rounds_);
     jobs = schedule_.runs.size();
   }
 
@@ -92,6 +115,7 @@ class PipelineRun final : public RecordedState {
   }
 
   void begin(Job& job) const {
+    job.pipeline = &bucket_;
     job.report.op = "pipeline";
     Status status = PipelineChecker(request_, schedule_, results_).check_request();
     if (!status.ok()) job.report.status = std::move(status);
@@ -284,18 +308,31 @@ class PipelineRun final : public RecordedState {
       const bool checked = request_.check != PipelineCheck::none && (run == 0 || run + 1 == runs);
       restore_results();
       if (checked) poison();
+      const bool ran_before = state_.parts->history.begin_run(bucket_, on.info().id);
       auto measured = replay(made, on, terms);
-      if (!measured) return std::move(measured).error();
+      RunConditions conditions;
+      if (run == 0) conditions.build_ns = report.build_ns;
+      if (!measured) {
+        conditions.status = measured.error();
+        state_.parts->selector->record(bucket_, on.info(), {}, conditions);
+        return conditions.status;
+      }
+      conditions.contended = measured->contended;
       if (run == 0) {
         report.first_output_ns = now_ns();
         measured->build_ns += report.build_ns;
       }
       measured->tier = report.tier;
+      measured->first_run = !ran_before;
       if (checked) {
         const auto comparing = state_.parts->resources.begin(cores_of_host, "comparing");
-        if (Status status = checker.compare(report); !status.ok()) return status;
+        conditions.status = checker.compare(report);
+        measured->verified = report.verified;
       }
-      if (Status above = above_roof(on.info(), *measured); !above.ok()) {
+      state_.parts->selector->record(bucket_, on.info(), *measured, conditions);
+      if (!conditions.status.ok()) return conditions.status;
+      const Status above = selector::check_roof({bucket_.flops, bucket_.saving}, on.info(), *measured);
+      if (!above.ok()) {
         report.first_output_ns = 0;
         return above;
       }
@@ -327,21 +364,6 @@ class PipelineRun final : public RecordedState {
   Result<Measurement> replay(const std::shared_ptr<Recording>& made, const Device& on, const ReplayTerms& terms) {
     const Deadline deadline = Deadline::after(terms.timeout.value_or(state_.parts->config.executor.timeout));
     return state_.runner.replay(made, on.info(), deadline, terms.stop);
-  }
-
-  Status above_roof(const DeviceInfo& device, const Measurement& measured) const {
-    double total = 0, limit = 0;
-    for (std::size_t i = 0; i < requests_.size(); ++i) {
-      const double of_step = selector::rate_limit(requests_[i].spec, device);
-      if (of_step == 0) return {};
-      limit = std::max(limit, of_step);
-      total += flops(requests_[i].spec) * static_cast<double>(rounds_[i]);
-    }
-    const std::uint64_t ns = measured.device_ns != 0 ? measured.device_ns : measured.wall_ns;
-    const double rate = ns == 0 ? 0 : total / static_cast<double>(ns);
-    if (rate <= limit) return {};
-    return internal_error("measured " + std::to_string(rate) + " GFLOP/s on " + device.id + ", whose roof is " +
-                          std::to_string(limit) + ": the time is invalid");
   }
 
   Status measure_steps(const std::shared_ptr<Recording>& made, const Device& on, const ReplayTerms& terms,
@@ -387,8 +409,9 @@ class PipelineRun final : public RecordedState {
   std::vector<std::size_t> poisoned_;  // storages that are filled with NaN before a run that is checked
   std::vector<RunRequest> requests_;   // by step
   std::vector<std::uint64_t> rounds_;  // by step
-  std::vector<RunReport> reports_;     // by step
-  std::vector<ScheduleUnit> units_;    // of the recording, one for each submission
+  ShapeBucket bucket_;
+  std::vector<RunReport> reports_;   // by step
+  std::vector<ScheduleUnit> units_;  // of the recording, one for each submission
 };
 
 }  // namespace

@@ -21,12 +21,23 @@ std::string revised(const KernelSpec& spec, const std::string& device, std::uint
   return work_name(spec, device) + ", revision " + std::to_string(revision);
 }
 
+std::string work_name(const ShapeBucket& pipeline, const std::string& device) {
+  return device + "|pipeline " + pipeline.shape;
+}
+
 }  // namespace
 
 std::string work_name(const KernelSpec& spec, const std::string& device) { return device + "|" + canonical_text(spec); }
 
 bool WorkHistory::begin_run(const KernelSpec& spec, const std::string& device) {
-  std::string name = work_name(spec, device);
+  return begin_run(work_name(spec, device));
+}
+
+bool WorkHistory::begin_run(const ShapeBucket& pipeline, const std::string& device) {
+  return begin_run(work_name(pipeline, device));
+}
+
+bool WorkHistory::begin_run(std::string name) {
   const std::lock_guard lock(mutex_);
   ready_.insert(name);
   return !ran_.insert(std::move(name)).second;
@@ -35,6 +46,11 @@ bool WorkHistory::begin_run(const KernelSpec& spec, const std::string& device) {
 bool WorkHistory::is_ready(const KernelSpec& spec, const std::string& device) const {
   const std::lock_guard lock(mutex_);
   return ready_.contains(work_name(spec, device));
+}
+
+bool WorkHistory::is_ready(const ShapeBucket& pipeline, const std::string& device) const {
+  const std::lock_guard lock(mutex_);
+  return ready_.contains(work_name(pipeline, device));
 }
 
 void WorkHistory::set_ready(const KernelSpec& spec, const std::string& device) {

@@ -34,8 +34,10 @@ class WorkHistory {
  public:
   // Marks the work as run and ready. Returns whether it ran before.
   bool begin_run(const KernelSpec& spec, const std::string& device);
+  bool begin_run(const ShapeBucket& pipeline, const std::string& device);
   // Returns whether the programs are in memory and were dispatched, by a run or with an empty grid.
   bool is_ready(const KernelSpec& spec, const std::string& device) const;
+  bool is_ready(const ShapeBucket& pipeline, const std::string& device) const;
   void set_ready(const KernelSpec& spec, const std::string& device);
   // Whether a build ahead failed. The job that needs the programs builds again and reports the error.
   bool failed_ahead(const KernelSpec& spec, const std::string& device) const;
@@ -48,6 +50,8 @@ class WorkHistory {
                             std::string variant);
 
  private:
+  bool begin_run(std::string name);
+
   mutable std::mutex mutex_;
   std::set<std::string> ran_, ready_, failed_ahead_;  // keys: work_name()
   std::map<std::string, std::string> variants_;

@@ -23,6 +23,10 @@ bool is_device_failure(const Status& status, const RunRequest& request) {
          (status.code == StatusCode::wrong_result && operation_of(request.spec).is_layer);
 }
 
+ShapeBucket bucket_of(const Job& job) {
+  return job.pipeline == nullptr ? ShapeBucket(job.request.spec) : *job.pipeline;
+}
+
 void pass_over(Job& job, const Status& why) {
   const std::string who = why.message.starts_with(job.device + ":") ? "" : job.device + ": ";
   job.passed_over += (job.passed_over.empty() ? "" : "; ") + who + why.message;
@@ -124,7 +128,7 @@ Result<std::string> Router::choose(Job& job) {
   RunReport& report = job.report;
   auto able = candidates(job);
   if (!able) return std::move(able).error();
-  const std::vector<Candidate> offered = offer(request, *able);
+  const std::vector<Candidate> offered = offer(job, *able);
   if (offered.empty()) {
     auto again = last_resort(job);
     if (!again) return nothing_offered(job);
@@ -137,7 +141,7 @@ Result<std::string> Router::choose(Job& job) {
     report.selected_because = asked ? "asked for" : "the only device that can serve";
     return offered[0].device->id;
   }
-  auto choice = selector_.select(request.spec, offered, terms_of(request, offered));
+  auto choice = selector_.select(bucket_of(job), offered, terms_of(job, offered));
   if (!choice) return std::move(choice).error();
   report.selected_because = choice->because;
   if (choice->build_ahead) programs_.build_ahead(request, offered[*choice->build_ahead].device->id);
@@ -235,22 +239,25 @@ std::uint64_t Router::backlog_ns(const DeviceInfo& device, const std::vector<Dev
   return sum_ns;
 }
 
-std::vector<Candidate> Router::offer(const RunRequest& request, const std::vector<DeviceInfo>& able) {
+std::vector<Candidate> Router::offer(const Job& job, const std::vector<DeviceInfo>& able) {
   const std::vector<DeviceInfo> all = devices_.known();
   std::vector<Candidate> offered;
   for (const DeviceInfo& device : able) {
-    if (planner_.generator_for(device, &request.spec).first == nullptr) continue;
-    offered.push_back({&device, backlog_ns(device, all), !history_.is_ready(request.spec, device.id)});
+    if (planner_.generator_for(device, &job.request.spec).first == nullptr) continue;
+    const bool ready = job.pipeline == nullptr ? history_.is_ready(job.request.spec, device.id)
+                                               : history_.is_ready(*job.pipeline, device.id);
+    offered.push_back({&device, backlog_ns(device, all), !ready});
   }
   return offered;
 }
 
-JobTerms Router::terms_of(const RunRequest& request, const std::vector<Candidate>& offered) const {
+JobTerms Router::terms_of(const Job& job, const std::vector<Candidate>& offered) const {
+  const RunRequest& request = job.request;
   JobTerms terms;
   terms.repeat = std::max(request.repeat, 1u);
   terms.has_deadline = request.timeout.has_value();
   // The job itself builds what failed before, and reports the error.
-  terms.can_build_ahead = config_.selector.serve_while_building && request.device.empty() &&
+  terms.can_build_ahead = config_.selector.serve_while_building && request.device.empty() && job.pipeline == nullptr &&
                           std::ranges::none_of(offered, [&](const Candidate& candidate) {
                             return history_.failed_ahead(request.spec, candidate.device->id);
                           });
@@ -262,9 +269,9 @@ Result<Explanation> Router::explain(const RunRequest& request) {
   Job job(request);
   auto able = candidates(job);
   if (!able) return std::move(able).error();
-  const std::vector<Candidate> offered = offer(request, *able);
+  const std::vector<Candidate> offered = offer(job, *able);
   if (offered.empty()) return nothing_offered(job);
-  auto explanation = selector_.explain(request.spec, offered, terms_of(request, offered));
+  auto explanation = selector_.explain(bucket_of(job), offered, terms_of(job, offered));
   if (!explanation) return explanation;
   for (std::string& note : job.report.notes) explanation->words.push_back(std::move(note));
   return explanation;

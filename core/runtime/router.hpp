@@ -39,14 +39,14 @@ class Router {
   Result<std::string> choose(Job& job);
   // Returns the requested device if it can run the job, else all usable devices.
   Result<std::vector<DeviceInfo>> candidates(Job& job);
-  std::vector<Candidate> offer(const RunRequest& request, const std::vector<DeviceInfo>& able);
+  std::vector<Candidate> offer(const Job& job, const std::vector<DeviceInfo>& able);
   // Returns the error that no device can run the job; it lists every device.
   Status nothing_offered(Job& job);
   // If no device is offered, ends the pause of one that is set aside and could run the job.
   std::optional<std::string> last_resort(const Job& job);
   // Time of the work queued for this device and for devices that compete with it.
   std::uint64_t backlog_ns(const DeviceInfo& device, const std::vector<DeviceInfo>& all);
-  JobTerms terms_of(const RunRequest& request, const std::vector<Candidate>& offered) const;
+  JobTerms terms_of(const Job& job, const std::vector<Candidate>& offered) const;
   // Returns the requested device, else the preferred one; "auto": any.
   const std::string& wanted(const RunRequest& request) const;
 

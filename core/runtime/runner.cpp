@@ -56,13 +56,6 @@ std::string too_long(const RunRequest& request, const Config& config) {
   return text(config.executor.timeout) + " ([executor] timeout" + origin + ")";
 }
 
-Status above_roof(const RunRequest& request, const DeviceInfo& device, const Measurement& measurement) {
-  if (!selector::is_above_roof(request.spec, device, measurement)) return {};
-  return internal_error("measured " + std::to_string(selector::rate_of(request.spec, measurement)) + " GFLOP/s on " +
-                        device.id + ", whose roof is " + std::to_string(selector::rate_limit(request.spec, device)) +
-                        ": the time is invalid");
-}
-
 }  // namespace
 
 Measurement RunStatistics::median() const { return median_of(runs_); }
@@ -176,9 +169,9 @@ RunOutcome Runner::run(Job& job, const std::shared_ptr<Device>& device, const Re
     outcome.runs.push_back({*measurement, conditions});
     if (!conditions.status.ok()) return ends_with(conditions.status);
     // Before it is a figure: the report of a job that has such a run holds none.
-    if (Status above = above_roof(request, report.device, *measurement); !above.ok()) {
+    if (selector::is_above_roof(request.spec, report.device, *measurement)) {
       report.first_output_ns = 0;
-      return ends_with(std::move(above));
+      return ends_with(selector::check_roof(selector::effort_of(request.spec), report.device, *measurement));
     }
     outcome.statistics.add(*measurement);
     metrics_.ran(report.device.id, report.op, *measurement);
@@ -210,8 +203,10 @@ Result<Measurement> Runner::replay(const std::shared_ptr<Recording>& recording, 
   if (!use) return std::move(use).error();
   auto fence = executor_.replay(recording, deadline);
   auto measurement = fence ? await(*fence, stop, deadline) : Result<Measurement>(fence.error());
+  const bool contended = use->contended();
   use->end();
   if (!measurement) return measurement;
+  measurement->contended = contended;
   measurement->queue_ns += use->waited_ns();
   measurement->wall_ns += use->waited_ns();
   return measurement;

@@ -20,20 +20,6 @@
 
 namespace kiln::selector {
 
-// ShapeBucket: specs with about the same run time: equal operation and kind of shape, similar work and data.
-//
-// Sizes are grouped by half octaves of direct FLOPs and octaves of bytes. Each user kernel is a bucket of its own.
-// Thread-safety: values.
-struct ShapeBucket {
-  std::string operation;
-  std::string family;  // "3x3 dense direct f32": shapes whose time depends on FLOPs in the same way
-  std::string shape;   // family and size: "3x3 dense direct f32 @28.5/21"
-  double flops = 0;    // of the spec itself; 0: unknown
-  double bytes = 0;    // bytes that must be moved at least once
-};
-
-ShapeBucket bucket_of(const KernelSpec& spec);
-
 // Returns the family in a bucket's shape.
 std::string_view family_in(std::string_view shape) noexcept;
 

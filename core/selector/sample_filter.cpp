@@ -40,30 +40,41 @@ double service_ns(const Measurement& measurement) noexcept {
          static_cast<double>(std::min(measurement.queue_ns, measurement.wall_ns));
 }
 
-double rate_limit(const KernelSpec& spec, const DeviceInfo& device) noexcept {
-  return device.roof_gflops <= 0 ? device.roof_gflops : device.roof_gflops * operation_of(spec).saving(spec);
+Effort effort_of(const KernelSpec& spec) noexcept { return {flops(spec), operation_of(spec).saving(spec)}; }
+
+double rate_limit(const Effort& effort, const DeviceInfo& device) noexcept {
+  return device.roof_gflops <= 0 ? device.roof_gflops : device.roof_gflops * effort.saving;
 }
 
-double rate_of(const KernelSpec& spec, const Measurement& measurement) noexcept {
+double rate_of(const Effort& effort, const Measurement& measurement) noexcept {
   const double run_ns = service_ns(measurement);
   const double device_ns = static_cast<double>(measurement.device_ns);
   const double least = device_ns > 0 && (run_ns <= 0 || device_ns < run_ns) ? device_ns : run_ns;
-  return least > 0 ? flops(spec) / least : 0;
+  return least > 0 ? effort.flops / least : 0;
+}
+
+bool is_above_roof(const Effort& effort, const DeviceInfo& device, const Measurement& measurement) noexcept {
+  return device.roof_gflops > 0 && rate_of(effort, measurement) > rate_limit(effort, device);
 }
 
 bool is_above_roof(const KernelSpec& spec, const DeviceInfo& device, const Measurement& measurement) noexcept {
-  if (device.roof_gflops <= 0) return false;
-  const double rate = rate_of(spec, measurement);
-  return rate > device.roof_gflops && rate > rate_limit(spec, device);  // the limit is never below the roof
+  return is_above_roof(Effort{flops(spec)}, device, measurement) &&
+         is_above_roof(effort_of(spec), device, measurement);  // most runs are below the roof itself
 }
 
-Unfit judge(const KernelSpec& spec, const DeviceInfo& device, const Measurement& measurement,
+Status check_roof(const Effort& effort, const DeviceInfo& device, const Measurement& measurement) {
+  if (!is_above_roof(effort, device, measurement)) return {};
+  return internal_error("measured " + std::to_string(rate_of(effort, measurement)) + " GFLOP/s on " + device.id +
+                        ", whose roof is " + std::to_string(rate_limit(effort, device)) + ": the time is invalid");
+}
+
+Unfit judge(const ShapeBucket& work, const DeviceInfo& device, const Measurement& measurement,
             const RunConditions& conditions) noexcept {
   if (conditions.status.code == StatusCode::timeout) return Unfit::timed_out;
   if (measurement.verified == false) return Unfit::wrong_result;
   if (!conditions.status.ok()) return Unfit::faulted;
   if (service_ns(measurement) < least_ns) return Unfit::too_short;
-  if (is_above_roof(spec, device, measurement)) return Unfit::above_roof;
+  if (is_above_roof(Effort{work.flops, work.saving}, device, measurement)) return Unfit::above_roof;
   if (conditions.contended) return Unfit::contended;
   if (measurement.first_run) return Unfit::first_run;
   return measurement.prepared ? Unfit::prepared : Unfit::fit;

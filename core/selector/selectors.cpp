@@ -43,7 +43,7 @@ std::string missed_preference(const DeviceConfig& device) {
 
 }  // namespace selector
 
-Result<Choice> FixedSelector::select(const KernelSpec&, std::span<const Candidate> candidates,
+Result<Choice> FixedSelector::select(const ShapeBucket&, std::span<const Candidate> candidates,
                                      const JobTerms&) noexcept {
   if (auto decided = selector::by_preference(device_, candidates)) return *std::move(decided);
   return Choice{0, selector::missed_preference(device_) + candidates[0].device->id + ": the first of " +
@@ -51,9 +51,9 @@ Result<Choice> FixedSelector::select(const KernelSpec&, std::span<const Candidat
                        " (selector fixed)"};
 }
 
-Result<Explanation> FixedSelector::explain(const KernelSpec& spec, std::span<const Candidate> candidates,
+Result<Explanation> FixedSelector::explain(const ShapeBucket& bucket, std::span<const Candidate> candidates,
                                            const JobTerms& terms) noexcept {
-  auto choice = select(spec, candidates, terms);
+  auto choice = select(bucket, candidates, terms);
   if (!choice) return std::move(choice).error();
   Explanation explanation;
   explanation.bucket = "any";
@@ -62,14 +62,13 @@ Result<Explanation> FixedSelector::explain(const KernelSpec& spec, std::span<con
   return explanation;
 }
 
-void FixedSelector::record(const KernelSpec&, const DeviceInfo&, const Measurement&, const RunConditions&) noexcept {}
+void FixedSelector::record(const ShapeBucket&, const DeviceInfo&, const Measurement&, const RunConditions&) noexcept {}
 
 namespace {
 
 using selector::Decision;
 using selector::Ground;
 using selector::Prospect;
-using selector::ShapeBucket;
 using selector::Unfit;
 
 constexpr std::chrono::seconds save_interval{2};
@@ -147,13 +146,12 @@ std::uint64_t LearningSelector::jobs_of(const ShapeBucket& bucket) const {
   return at == jobs_.end() ? 0 : at->second;
 }
 
-Result<Choice> LearningSelector::select(const KernelSpec& spec, std::span<const Candidate> candidates,
+Result<Choice> LearningSelector::select(const ShapeBucket& bucket, std::span<const Candidate> candidates,
                                         const JobTerms& terms) noexcept {
   try {
     if (auto decided = selector::by_preference(context_.device, candidates)) return *std::move(decided);
     const std::lock_guard lock(mutex_);
     load_once();
-    const ShapeBucket bucket = selector::bucket_of(spec);
     if (jobs_.size() >= most_buckets) jobs_.clear();
     const std::uint64_t jobs = jobs_[bucket.operation + bucket.shape] += std::max(terms.repeat, 1u);
     const std::vector<Prospect> prospects = selector::prospects_of(model_, bucket, candidates, terms, jobs);
@@ -200,14 +198,13 @@ void LearningSelector::tell(const ShapeBucket& bucket, std::span<const Prospect>
   context_.trace->add_event({TraceArea::selector, "decision", now_ns(), std::nullopt, figures});
 }
 
-Result<Explanation> LearningSelector::explain(const KernelSpec& spec, std::span<const Candidate> candidates,
+Result<Explanation> LearningSelector::explain(const ShapeBucket& bucket, std::span<const Candidate> candidates,
                                               const JobTerms& terms) noexcept {
   try {
     Explanation explanation;
     const std::lock_guard lock(mutex_);
     load_once();
     if (candidates.empty()) return unavailable("no device can serve: there is no candidate");
-    const ShapeBucket bucket = selector::bucket_of(spec);
     explanation.bucket = bucket.operation + " " + bucket.shape;
     const std::uint64_t jobs = jobs_of(bucket) + std::max(terms.repeat, 1u);
     const std::vector<Prospect> prospects = selector::prospects_of(model_, bucket, candidates, terms, jobs);
@@ -237,12 +234,13 @@ Result<Explanation> LearningSelector::explain(const KernelSpec& spec, std::span<
   }
 }
 
-void LearningSelector::log_unfit(const KernelSpec& spec, const DeviceInfo& device, const Measurement& measurement,
+void LearningSelector::log_unfit(const ShapeBucket& bucket, const DeviceInfo& device, const Measurement& measurement,
                                  Unfit unfit) const {
   if (unfit != Unfit::above_roof) return;
+  const selector::Effort effort{bucket.flops, bucket.saving};
   context_.log.write(LogLevel::warning, "selector",
-                     "device " + device.id + ": " + one_decimal(selector::rate_of(spec, measurement)) +
-                         " GFLOP/s measured, expected at most " + one_decimal(selector::rate_limit(spec, device)) +
+                     "device " + device.id + ": " + one_decimal(selector::rate_of(effort, measurement)) +
+                         " GFLOP/s measured, expected at most " + one_decimal(selector::rate_limit(effort, device)) +
                          " (its roof): not learned from");
 }
 
@@ -261,11 +259,10 @@ void LearningSelector::learn(const ShapeBucket& bucket, const DeviceInfo& device
                          selector::duration_text(std::exp(model_.estimate(bucket, device).log_ns)));
 }
 
-void LearningSelector::record(const KernelSpec& spec, const DeviceInfo& device, const Measurement& measurement,
+void LearningSelector::record(const ShapeBucket& bucket, const DeviceInfo& device, const Measurement& measurement,
                               const RunConditions& conditions) noexcept {
   try {
-    const ShapeBucket bucket = selector::bucket_of(spec);
-    const Unfit unfit = selector::judge(spec, device, measurement, conditions);
+    const Unfit unfit = selector::judge(bucket, device, measurement, conditions);
     {
       const std::lock_guard lock(mutex_);
       load_once();
@@ -281,7 +278,7 @@ void LearningSelector::record(const KernelSpec& spec, const DeviceInfo& device, 
       if (decisions_.enabled()) decisions_.ended(bucket, device, selector::service_ns(measurement), unfit);
       unsaved_ = true;
     }
-    log_unfit(spec, device, measurement, unfit);
+    log_unfit(bucket, device, measurement, unfit);
     save_now_and_then();
   } catch (...) {
     context_.log.write(LogLevel::warning, "selector", caught("a measurement was not recorded").message);

@@ -33,11 +33,11 @@ class FixedSelector final : public DeviceSelector {
  public:
   explicit FixedSelector(DeviceConfig device) : device_(std::move(device)) {}
 
-  Result<Choice> select(const KernelSpec& spec, std::span<const Candidate> candidates,
+  Result<Choice> select(const ShapeBucket& bucket, std::span<const Candidate> candidates,
                         const JobTerms& terms) noexcept override;
-  Result<Explanation> explain(const KernelSpec& spec, std::span<const Candidate> candidates,
+  Result<Explanation> explain(const ShapeBucket& bucket, std::span<const Candidate> candidates,
                               const JobTerms& terms) noexcept override;
-  void record(const KernelSpec& spec, const DeviceInfo& device, const Measurement& measurement,
+  void record(const ShapeBucket& bucket, const DeviceInfo& device, const Measurement& measurement,
               const RunConditions& conditions) noexcept override;
 
  private:
@@ -69,11 +69,11 @@ class LearningSelector final : public DeviceSelector {
   static Result<std::unique_ptr<DeviceSelector>> create(const SelectorContext& context);
   ~LearningSelector() override;
 
-  Result<Choice> select(const KernelSpec& spec, std::span<const Candidate> candidates,
+  Result<Choice> select(const ShapeBucket& bucket, std::span<const Candidate> candidates,
                         const JobTerms& terms) noexcept override;
-  Result<Explanation> explain(const KernelSpec& spec, std::span<const Candidate> candidates,
+  Result<Explanation> explain(const ShapeBucket& bucket, std::span<const Candidate> candidates,
                               const JobTerms& terms) noexcept override;
-  void record(const KernelSpec& spec, const DeviceInfo& device, const Measurement& measurement,
+  void record(const ShapeBucket& bucket, const DeviceInfo& device, const Measurement& measurement,
               const RunConditions& conditions) noexcept override;
 
  private:
@@ -81,14 +81,14 @@ class LearningSelector final : public DeviceSelector {
 
   void load_once();
   // Writes the estimates of a decision to the trace. REQUIRES: there is a trace.
-  void tell(const selector::ShapeBucket& bucket, std::span<const selector::Prospect> prospects,
+  void tell(const ShapeBucket& bucket, std::span<const selector::Prospect> prospects,
             const selector::Decision& decision) const;
   void save_now_and_then();
   void save(std::unique_lock<std::mutex>& lock);
-  std::uint64_t jobs_of(const selector::ShapeBucket& bucket) const;
-  void learn(const selector::ShapeBucket& bucket, const DeviceInfo& device, const Measurement& measurement,
+  std::uint64_t jobs_of(const ShapeBucket& bucket) const;
+  void learn(const ShapeBucket& bucket, const DeviceInfo& device, const Measurement& measurement,
              selector::Unfit unfit);
-  void log_unfit(const KernelSpec& spec, const DeviceInfo& device, const Measurement& measurement,
+  void log_unfit(const ShapeBucket& bucket, const DeviceInfo& device, const Measurement& measurement,
                  selector::Unfit unfit) const;
 
   const SelectorContext context_;

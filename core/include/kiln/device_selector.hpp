@@ -1,4 +1,4 @@
-// DeviceSelector: chooses the device for a spec and learns from measured runs.
+// DeviceSelector: chooses the device for a job or a pipeline and learns from measured runs.
 //
 // The choice minimizes queue wait + transfer + build (if cold) + run. It does not depend on the name or kind of a
 // device. Times are in nanoseconds.
@@ -16,6 +16,7 @@
 #include <kiln/measurement.hpp>
 #include <kiln/trace.hpp>
 
+#include <concepts>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -24,6 +25,25 @@
 #include <vector>
 
 namespace [[gnu::visibility("default")]] kiln {
+
+// Work with about the same run time: equal operation and kind of shape, similar FLOPs and data. Sizes are grouped by half
+// octaves of direct FLOPs and octaves of bytes. Each user kernel, and each pipeline, is a bucket of its own.
+struct ShapeBucket {
+  std::string operation;
+  std::string family;  // "3x3 dense direct f32": shapes whose time depends on FLOPs in the same way
+  std::string shape;   // family and size: "3x3 dense direct f32 @28.5/21"
+  double flops = 0;    // of the work itself; 0: unknown
+  double bytes = 0;    // bytes that must be moved at least once
+  double saving = 1;   // Operation::saving; of a pipeline, the largest of its steps
+
+  ShapeBucket() = default;
+  // Implicit: a spec is in one bucket. REQUIRES: validate(spec).ok().
+  template <std::convertible_to<KernelSpec> Spec>
+  ShapeBucket(const Spec& spec) : ShapeBucket(of(spec)) {}
+
+ private:
+  static ShapeBucket of(const KernelSpec& spec);
+};
 
 struct Candidate {
   const DeviceInfo* device = nullptr;
@@ -83,12 +103,12 @@ class DeviceSelector {
   virtual ~DeviceSelector();
 
   // unavailable: there is no candidate.
-  virtual Result<Choice> select(const KernelSpec& spec, std::span<const Candidate> candidates,
+  virtual Result<Choice> select(const ShapeBucket& work, std::span<const Candidate> candidates,
                                 const JobTerms& terms) noexcept = 0;
   // Returns what select() would choose now and why. Changes no state.
-  virtual Result<Explanation> explain(const KernelSpec& spec, std::span<const Candidate> candidates,
+  virtual Result<Explanation> explain(const ShapeBucket& work, std::span<const Candidate> candidates,
                                       const JobTerms& terms) noexcept = 0;
-  virtual void record(const KernelSpec& spec, const DeviceInfo& device, const Measurement& measurement,
+  virtual void record(const ShapeBucket& work, const DeviceInfo& device, const Measurement& measurement,
                       const RunConditions& conditions) noexcept = 0;
 };
 

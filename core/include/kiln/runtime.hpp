@@ -78,9 +78,9 @@ class Runtime {
   // nothing. The report has device, variant and tier, or the error that run() would return.
   RunReport check(const RunRequest& request);
 
-  // Runs a pipeline (kiln/pipeline.hpp) on one device: the one in the request, or the one selected for the step with the
-  // most FLOPs. The report's times are those of the whole, `steps` has one element for each step. invalid_argument:
-  // validate() rejects it. unsupported: the executor cannot record.
+  // Runs a pipeline (kiln/pipeline.hpp) on one device: the one in the request, or the one selected for the whole. The
+  // report's times are those of the whole, `steps` has one element for each step. invalid_argument: validate() rejects
+  // it. unsupported: the executor cannot record.
   RunReport run(const PipelineRequest& request);
 
   // Prepares requests that run in order as one job, many times. All run on one device: `device`, or the one selected
@@ -92,7 +92,7 @@ class Runtime {
   // invalid_argument: the request has repeat, progress, timeout or stop set, or run() would reject it.
   Result<std::unique_ptr<RecordedRequests>> record(PipelineRequest request);
   // Runs what was recorded with the current contents of its tensors. The report has totals of all requests. The first
-  // replay includes one-time work of the device. Replays are not learned. device_lost: call record() again.
+  // replay includes one-time work of the device. Replays of requests are not learned. device_lost: call record() again.
   RunReport replay(RecordedRequests& recorded, const ReplayTerms& terms = {});
 
   // Returns the selector's current figures for a request. Opens the devices, but runs and records nothing. Ignores the

@@ -22,13 +22,13 @@ class Listener final : public DeviceSelector {
   };
   explicit Listener(Told& told) : told_(told) {}
 
-  Result<Choice> select(const KernelSpec&, std::span<const Candidate>, const JobTerms&) noexcept override {
+  Result<Choice> select(const ShapeBucket&, std::span<const Candidate>, const JobTerms&) noexcept override {
     return Choice{0, "the first", std::nullopt};
   }
-  Result<Explanation> explain(const KernelSpec&, std::span<const Candidate>, const JobTerms&) noexcept override {
+  Result<Explanation> explain(const ShapeBucket&, std::span<const Candidate>, const JobTerms&) noexcept override {
     return unsupported("nothing to explain");
   }
-  void record(const KernelSpec&, const DeviceInfo& device, const Measurement&,
+  void record(const ShapeBucket&, const DeviceInfo& device, const Measurement&,
               const RunConditions& conditions) noexcept override {
     const std::lock_guard lock(told_.mutex);
     told_.contended[device.id].push_back(conditions.contended);

@@ -2,6 +2,7 @@
 #include "core/runtime/runtime_fixture.hpp"
 #include "support/told_trace.hpp"
 
+#include <kiln/device_selector.hpp>
 #include <kiln/pipeline.hpp>
 
 #include <catch2/catch.hpp>
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <tuple>
 
 using namespace kiln;
 using namespace kiln::test;
@@ -88,6 +90,36 @@ std::vector<float> by_jobs(Runtime& runtime, const Pipeline& pipeline, std::shar
 std::vector<float> values_in(const HostTensor& tensor) {
   return {tensor.as<float>().begin(), tensor.as<float>().end()};
 }
+
+// Takes the last candidate, and remembers what it was asked and told.
+struct Told {
+  std::vector<std::string> selected;                                         // operation and shape
+  std::vector<std::tuple<std::string, std::string, bool, StatusCode>> runs;  // shape, device, first run, status
+  double flops = 0, bytes = 0;
+};
+class Listener final : public DeviceSelector {
+ public:
+  explicit Listener(Told& told) : told_(told) {}
+
+  Result<Choice> select(const ShapeBucket& work, std::span<const Candidate> candidates,
+                        const JobTerms&) noexcept override {
+    told_.selected.push_back(work.operation + " " + work.shape);
+    return Choice{candidates.size() - 1, "the last", std::nullopt};
+  }
+  Result<Explanation> explain(const ShapeBucket&, std::span<const Candidate>, const JobTerms&) noexcept override {
+    return unsupported("nothing to explain");
+  }
+  void record(const ShapeBucket& work, const DeviceInfo& device, const Measurement& measurement,
+              const RunConditions& conditions) noexcept override {
+    if (work.operation != "pipeline") return;
+    told_.runs.emplace_back(work.shape, device.id, measurement.first_run, conditions.status.code);
+    told_.flops = work.flops;
+    told_.bytes = work.bytes;
+  }
+
+ private:
+  Told& told_;
+};
 
 std::string refusal(const Pipeline& pipeline) {
   const Status status = validate(pipeline);
@@ -311,6 +343,56 @@ TEST_CASE("pipeline: a recorded one is on another device where the first has no 
   CHECK(report.status.text() == "ok");
   REQUIRE_FALSE(report.notes.empty());
   CHECK_THAT(report.notes[0], Contains("alpha cannot serve"));
+}
+
+TEST_CASE("pipeline: the selector chooses for the whole, and learns each of its runs") {
+  Told told;
+  RuntimeFixture fixture;
+  REQUIRE(fixture.registry
+              .add_selector("test", "listener",
+                            [&](const SelectorContext&) {
+                              return Result<std::unique_ptr<DeviceSelector>>(std::make_unique<Listener>(told));
+                            })
+              .ok());
+  fixture.config.selector.name = "listener";
+  Chain chain;
+  PipelineRequest request = chain.on_beta();
+  request.device.clear();
+  request.repeat = 2;
+  request.check = PipelineCheck::final;
+  const RunReport report = fixture.runtime().run(request);
+  REQUIRE(report.status.text() == "ok");
+  CHECK(report.selected_because == "the last");
+  REQUIRE(told.selected.size() == 1);
+  REQUIRE(told.runs.size() == 2);
+  const std::string shape = std::get<0>(told.runs[0]), device = report.device.id;
+  CHECK(told.selected[0] == "pipeline " + shape);
+  using Run = decltype(told.runs)::value_type;
+  CHECK(told.runs[0] == Run{shape, device, true, StatusCode::ok});
+  CHECK(told.runs[1] == Run{shape, device, false, StatusCode::ok});
+  CHECK(told.flops == Approx(report.flops));
+  CHECK(told.bytes == Approx(2 * 108 * sizeof(float)));  // what it reads and writes outside
+  request.repeat = 1;
+  request.device = device;
+
+  const auto recorded = fixture.runtime().record(request).value();
+  REQUIRE(fixture.runtime().replay(*recorded).status.text() == "ok");
+  REQUIRE(told.runs.size() == 3);
+  CHECK(told.runs[2] == Run{shape, device, false, StatusCode::ok});
+
+  fixture.controls(device).wrong_at = fixture.controls(device).submits + 1;
+  CHECK(fixture.runtime().run(request).status.code == StatusCode::wrong_result);
+  REQUIRE(told.runs.size() == 4);
+  CHECK(told.runs[3] == Run{shape, device, false, StatusCode::wrong_result});
+
+  request.pipeline.steps[3].spec = request.pipeline.steps[0].spec;  // the same work
+  REQUIRE(fixture.runtime().run(request).status.text() == "ok");
+  CHECK(std::get<0>(told.runs[4]) == shape);
+  auto& spec = std::get<Conv2dSpec>(request.pipeline.steps[3].spec);
+  spec.activation = Activation::relu;  // other work
+  REQUIRE(fixture.runtime().run(request).status.text() == "ok");
+  CHECK(std::get<0>(told.runs[5]) != shape);
+  CHECK(std::get<2>(told.runs[5]));
 }
 
 TEST_CASE("pipeline: a run that is stopped ends before the next of its repetitions") {

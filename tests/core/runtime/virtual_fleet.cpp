@@ -30,7 +30,7 @@ std::vector<Conv2dSpec> different_convolutions(std::size_t count) {
         spec.h = spec.w = side;
         spec.r = spec.s = kernel;
         spec.pad_y = spec.pad_x = kernel / 2;
-        if (specs.size() < count && seen.insert(selector::bucket_of(spec).shape).second) specs.push_back(spec);
+        if (specs.size() < count && seen.insert(ShapeBucket(spec).shape).second) specs.push_back(spec);
       }
     }
   }

@@ -11,40 +11,40 @@ using namespace kiln::selector;
 TEST_CASE("sample filter: the limit is the roof, and beyond it what an algorithm may leave out", "[selector]") {
   const DeviceInfo device = device_of("one", 1000), unknown = device_of("two");
   Conv2dSpec spec = conv(64, 56, 1);
-  CHECK(rate_limit(spec, device) == 1000);
-  CHECK(rate_limit(GemmSpec{8, 8, 8}, device) == 1000);
-  CHECK(rate_limit(spec, unknown) == 0);
+  CHECK(rate_limit(effort_of(spec), device) == 1000);
+  CHECK(rate_limit(effort_of(GemmSpec{8, 8, 8}), device) == 1000);
+  CHECK(rate_limit(effort_of(spec), unknown) == 0);
   spec.accuracy = Accuracy::winograd;  // of 1x1 kernels there is none
-  CHECK(rate_limit(spec, device) == 1000);
+  CHECK(rate_limit(effort_of(spec), device) == 1000);
   spec.r = spec.s = 3;
-  CHECK(rate_limit(spec, device) == 4000);
+  CHECK(rate_limit(effort_of(spec), device) == 4000);
   spec.stride_y = 2;
-  CHECK(rate_limit(spec, device) == 1000);
+  CHECK(rate_limit(effort_of(spec), device) == 1000);
 }
 
 TEST_CASE("sample filter: sums over the padding need not be done", "[selector]") {
   const DeviceInfo device = device_of("one", 1000);
   Conv2dSpec spec = conv(8, 4, 3);  // on each axis 10 of 12 taps lie inside
-  CHECK(rate_limit(spec, device) == Approx(1000 * 1.44));
+  CHECK(rate_limit(effort_of(spec), device) == Approx(1000 * 1.44));
   spec = conv(8, 33, 3);
   spec.dilation_y = spec.dilation_x = spec.pad_y = spec.pad_x = 24;  // 33 + 9 + 9 of 99
-  CHECK(rate_limit(spec, device) == Approx(1000 * (99.0 / 51) * (99.0 / 51)));
+  CHECK(rate_limit(effort_of(spec), device) == Approx(1000 * (99.0 / 51) * (99.0 / 51)));
   spec = conv(8, 7, 3);
   spec.stride_y = spec.stride_x = 2;  // outputs at -1, 1, 3, 5: one tap of twelve is outside on each side
-  CHECK(rate_limit(spec, device) == Approx(1000 * 1.44));
+  CHECK(rate_limit(effort_of(spec), device) == Approx(1000 * 1.44));
   spec = conv(8, 1, 3);
-  CHECK(rate_limit(spec, device) == Approx(9000));
+  CHECK(rate_limit(effort_of(spec), device) == Approx(9000));
 }
 
 TEST_CASE("sample filter: a rate is of the shorter of the run's own time and the device's", "[selector]") {
   const KernelSpec spec = GemmSpec{100, 100, 50};  // 1 MFLOP
   Measurement run = run_of(2);
-  CHECK(rate_of(spec, run) == Approx(0.5));
+  CHECK(rate_of(effort_of(spec), run) == Approx(0.5));
   run.queue_ns = 1'000'000;
-  CHECK(rate_of(spec, run) == Approx(1));
+  CHECK(rate_of(effort_of(spec), run) == Approx(1));
   run.device_ns = 100'000;
-  CHECK(rate_of(spec, run) == Approx(10));
-  CHECK(rate_of(spec, {}) == 0);
+  CHECK(rate_of(effort_of(spec), run) == Approx(10));
+  CHECK(rate_of(effort_of(spec), {}) == 0);
   CHECK(is_above_roof(spec, device_of("one", 9.9), run));
   CHECK_FALSE(is_above_roof(spec, device_of("one", 10.1), run));
   CHECK_FALSE(is_above_roof(spec, device_of("one"), run));

@@ -31,7 +31,7 @@ std::vector<KernelSpec> different_buckets(std::size_t count) {
     for (const std::int64_t channels : {16, 32, 64, 128, 256}) {
       for (const std::int64_t side : {7, 10, 14, 28, 56, 112}) {
         const KernelSpec spec = conv(channels, side, kernel);
-        if (specs.size() < count && seen.insert(selector::bucket_of(spec).shape).second) specs.push_back(spec);
+        if (specs.size() < count && seen.insert(ShapeBucket(spec).shape).second) specs.push_back(spec);
       }
     }
   }
@@ -111,7 +111,7 @@ UnseenFigures judge_unseen(const SimulatedWorld& world, double noise, std::uint6
   std::shuffle(order.begin(), order.end(), random);
   const std::size_t seen = order.size() * 3 / 4;
   for (std::size_t i = 0; i < seen; ++i) {
-    const selector::ShapeBucket bucket = selector::bucket_of(world.specs[order[i]]);
+    const ShapeBucket bucket = ShapeBucket(world.specs[order[i]]);
     for (std::size_t d = 0; d < world.devices.size(); ++d) {
       for (int run = 0; run < 3; ++run) {
         (void)model.learn_run(bucket, world.devices[d], 1e6 * world.truth_ms[order[i]][d] * noisy(random), 0);
@@ -124,7 +124,7 @@ UnseenFigures judge_unseen(const SimulatedWorld& world, double noise, std::uint6
     const std::vector<double>& truth_ms = world.truth_ms[order[i]];
     std::vector<double> expected_ms;
     for (std::size_t d = 0; d < world.devices.size(); ++d) {
-      const auto estimate = model.estimate(selector::bucket_of(world.specs[order[i]]), world.devices[d]);
+      const auto estimate = model.estimate(ShapeBucket(world.specs[order[i]]), world.devices[d]);
       expected_ms.push_back(std::exp(estimate.log_ns) / 1e6);
       errors.push_back(std::abs(expected_ms[d] / truth_ms[d] - 1));
     }

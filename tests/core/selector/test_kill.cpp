@@ -29,7 +29,7 @@ namespace {
   ModelStore store(folder, {});
   PerformanceModel model(0.1);
   model.replace(store.load());
-  const ShapeBucket bucket = bucket_of(conv(64, 56));
+  const ShapeBucket bucket = conv(64, 56);
   const DeviceInfo info = device_of(device);
   for (;;) {
     (void)model.learn_run(bucket, info, 1e6, 0);

@@ -38,25 +38,25 @@ TEST_CASE("selector average: two halves merged are the whole", "[selector]") {
 }
 
 TEST_CASE("selector buckets: about the same work of the same family", "[selector]") {
-  const ShapeBucket bucket = bucket_of(conv(64, 56));
+  const ShapeBucket bucket = conv(64, 56);
   CHECK(bucket.operation == "conv2d");
   CHECK(bucket.shape == "3x3 dense direct f32 @28.0/21");
   CHECK(bucket.flops == Approx(231211008));
-  CHECK(bucket_of(conv(64, 57)).shape == bucket.shape);
-  CHECK(bucket_of(conv(64, 112)).shape != bucket.shape);
-  CHECK(bucket_of(conv(64, 168, 1)).shape != bucket.shape);
+  CHECK(ShapeBucket(conv(64, 57)).shape == bucket.shape);
+  CHECK(ShapeBucket(conv(64, 112)).shape != bucket.shape);
+  CHECK(ShapeBucket(conv(64, 168, 1)).shape != bucket.shape);
   Conv2dSpec depthwise = conv(64, 56);
   depthwise.groups = 64;
-  CHECK(bucket_of(depthwise).family == "3x3 depthwise direct f32");
-  CHECK(bucket_of(GemmSpec{64, 64, 64}).shape == "full f32 @19.0/16");
-  CHECK(bucket_of(GemmSpec{1, 64, 64}).family == "thin f32");
+  CHECK(ShapeBucket(depthwise).family == "3x3 depthwise direct f32");
+  CHECK(ShapeBucket(GemmSpec{64, 64, 64}).shape == "full f32 @19.0/16");
+  CHECK(ShapeBucket(GemmSpec{1, 64, 64}).family == "thin f32");
 }
 
 TEST_CASE("selector model: estimates come from the bucket, other shapes, the roof, in this order", "[selector]") {
   PerformanceModel model(0.1);
   const DeviceInfo device = device_of("d", 100);
-  const ShapeBucket middle = bucket_of(conv(64, 56));
-  const auto ns_of = [&](const Conv2dSpec& spec) { return std::exp(model.estimate(bucket_of(spec), device).log_ns); };
+  const ShapeBucket middle = conv(64, 56);
+  const auto ns_of = [&](const Conv2dSpec& spec) { return std::exp(model.estimate(ShapeBucket(spec), device).log_ns); };
 
   CHECK(model.estimate(middle, device).evidence == Evidence::roof);
   CHECK(ns_of(conv(64, 56)) == Approx(2.312e6).epsilon(0.01));
@@ -72,17 +72,17 @@ TEST_CASE("selector model: estimates come from the bucket, other shapes, the roo
   CHECK(ns_of(conv(64, 56)) == Approx(8e6));
   CHECK(ns_of(conv(64, 57)) == Approx(8e6 * 57 * 57 / 56 / 56));  // scaled within its bucket
 
-  CHECK(model.estimate(bucket_of(conv(64, 72)), device).evidence == Evidence::regression);
+  CHECK(model.estimate(ShapeBucket(conv(64, 72)), device).evidence == Evidence::regression);
   CHECK(ns_of(conv(64, 112)) == Approx(32e6));
-  CHECK(model.estimate(bucket_of(conv(64, 224)), device).log_deviation >
-        model.estimate(bucket_of(conv(64, 72)), device).log_deviation);
-  CHECK(model.estimate(bucket_of(conv(64, 168, 1)), device).log_deviation > 0.7);  // another family
+  CHECK(model.estimate(ShapeBucket(conv(64, 224)), device).log_deviation >
+        model.estimate(ShapeBucket(conv(64, 72)), device).log_deviation);
+  CHECK(model.estimate(ShapeBucket(conv(64, 168, 1)), device).log_deviation > 0.7);  // another family
 }
 
 TEST_CASE("selector model: what a program costs to get is known by where it comes from", "[selector]") {
   PerformanceModel model(0.1);
   const DeviceInfo device = device_of("d");
-  const ShapeBucket ran = bucket_of(conv(64, 56)), fresh = bucket_of(conv(64, 112));
+  const ShapeBucket ran = conv(64, 56), fresh = conv(64, 112);
   CHECK(model.build_ns(ran, device) == 0);
   model.learn_build(ran, device, build_shape, 2e8);
   model.learn_build(ran, device, load_shape, 1e6);
@@ -98,10 +98,10 @@ TEST_CASE("selector model: two devices that compare alike on other shapes are ex
   for (const KernelSpec& spec : different_buckets(12)) {
     // Times that FLOPs say nothing about; the ratio is 5.
     const double ns = 1e6 * (1 + (n++ * 7) % 11);
-    model.learn_run(bucket_of(spec), fast, ns, 0);
-    model.learn_run(bucket_of(spec), slow, 5 * ns, 0);
+    model.learn_run(ShapeBucket(spec), fast, ns, 0);
+    model.learn_run(ShapeBucket(spec), slow, 5 * ns, 0);
   }
-  const ShapeBucket unseen = bucket_of(conv(48, 40));
+  const ShapeBucket unseen = conv(48, 40);
   model.learn_run(unseen, fast, 3.3e6, 0);
   const Estimate found = model.compared(unseen, slow, fast, model.estimate(unseen, fast));
   CHECK(std::exp(found.log_ns) == Approx(16.5e6).epsilon(0.01));
@@ -112,7 +112,7 @@ TEST_CASE("selector model: two devices that compare alike on other shapes are ex
 TEST_CASE("selector model: a comparison by one shape has these values", "[selector]") {
   PerformanceModel model(0.1);
   const DeviceInfo fast = device_of("fast"), slow = device_of("slow");
-  const ShapeBucket bucket = bucket_of(conv(64, 56));
+  const ShapeBucket bucket = conv(64, 56);
   model.learn_run(bucket, fast, 1e6, 0);
   model.learn_run(bucket, slow, 4e6, 0);
   Estimate known;
@@ -161,7 +161,7 @@ TEST_CASE("selector model: five points of the family are enough to do without th
 TEST_CASE("selector model: another driver is another device", "[selector]") {
   PerformanceModel model(0.1);
   DeviceInfo device = device_of("d");
-  const ShapeBucket bucket = bucket_of(conv(64, 56));
+  const ShapeBucket bucket = conv(64, 56);
   model.learn_run(bucket, device, 8e6, 0);
   device.driver = "driver 2";
   CHECK(model.estimate(bucket, device).evidence == Evidence::nothing);
@@ -170,7 +170,7 @@ TEST_CASE("selector model: another driver is another device", "[selector]") {
 TEST_CASE("selector model: other identities under the same words are another device", "[selector]") {
   PerformanceModel model(0.1);
   DeviceInfo device = device_of("d");
-  const ShapeBucket bucket = bucket_of(conv(64, 56));
+  const ShapeBucket bucket = conv(64, 56);
   model.learn_run(bucket, device, 8e6, 0);
   CHECK(model.estimate(bucket, device).known());
   device.driver_identity.emplace_back("threads", "1");
@@ -179,7 +179,7 @@ TEST_CASE("selector model: other identities under the same words are another dev
 
 TEST_CASE("selector model: a device that is not open yet is known by its last driver", "[selector]") {
   PerformanceModel model(0.1);
-  const ShapeBucket bucket = bucket_of(conv(64, 56));
+  const ShapeBucket bucket = conv(64, 56);
   DeviceInfo before = device_of("d");
   before.driver = "", before.driver_identity.clear();
   model.count_look(bucket, before);
@@ -195,7 +195,7 @@ TEST_CASE("selector model: a device that is not open yet is known by its last dr
 
 TEST_CASE("selector model: an opened device takes over the looks of its shape alone", "[selector]") {
   PerformanceModel model(0.1);
-  const ShapeBucket small = bucket_of(conv(64, 56)), large = bucket_of(conv(256, 112));
+  const ShapeBucket small = conv(64, 56), large = conv(256, 112);
   REQUIRE(small.shape != large.shape);
   DeviceInfo unopened = device_of("d"), other = device_of("e");
   unopened.driver = "", unopened.driver_identity.clear();
@@ -224,7 +224,7 @@ TEST_CASE("selector model: an opened device takes over the looks of its shape al
 
 TEST_CASE("selector model: bounded, the least recently used go first", "[selector]") {
   PerformanceModel model(0.1);
-  const ShapeBucket bucket = bucket_of(conv(64, 56));
+  const ShapeBucket bucket = conv(64, 56);
   model.learn_run(bucket, device_of("kept"), 1e6, 0);
   model.learn_run(bucket, device_of("old"), 1e6, 0);
   for (std::size_t i = 0; i < PerformanceModel::most_arms - 2; ++i) {

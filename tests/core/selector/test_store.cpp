@@ -47,7 +47,7 @@ void teach(const std::filesystem::path& folder, const Fleet& fleet, Lines* lines
 
 PerformanceModel taught(const std::string& device, int runs, double ns = 1e6) {
   PerformanceModel model(0.1);
-  for (int i = 0; i < runs; ++i) model.learn_run(bucket_of(conv(64, 56)), device_of(device), ns, 0);
+  for (int i = 0; i < runs; ++i) model.learn_run(ShapeBucket(conv(64, 56)), device_of(device), ns, 0);
   return model;
 }
 
@@ -89,10 +89,10 @@ TEST_CASE("selector store: every field of every arm survives", "[selector]") {
   const TemporaryFolder folder;
   PerformanceModel model(0.1);
   const DeviceInfo device = device_of("d");
-  for (int i = 0; i < 9; ++i) model.learn_run(bucket_of(conv(64, 56)), device, i < 5 ? 1e6 + i : 9e6, 1e4);
-  model.learn_first(bucket_of(conv(64, 56)), device, 4e7);
-  model.learn_build(bucket_of(conv(64, 56)), device, build_shape, 5e7);
-  model.count_look(bucket_of(conv(8, 8)), device);
+  for (int i = 0; i < 9; ++i) model.learn_run(ShapeBucket(conv(64, 56)), device, i < 5 ? 1e6 + i : 9e6, 1e4);
+  model.learn_first(ShapeBucket(conv(64, 56)), device, 4e7);
+  model.learn_build(ShapeBucket(conv(64, 56)), device, build_shape, 5e7);
+  model.count_look(ShapeBucket(conv(8, 8)), device);
   ModelStore store(folder.path(), {});
   REQUIRE(store.merge(model.arms(), {{"contended", 3}}));
   const auto read = read_model(folder.path() / "selector.model");
@@ -214,7 +214,7 @@ TEST_CASE("selector store: two processes that learn at once lose nothing to each
   SECTION("of the same arm: every count is the sum") {
     const auto learned = [](int firsts, int transfers, int looks, int builds) {
       PerformanceModel model(0.1);
-      const ShapeBucket bucket = bucket_of(conv(64, 56));
+      const ShapeBucket bucket = conv(64, 56);
       for (int i = 0; i < transfers; ++i) model.learn_run(bucket, device_of("a"), 1e6, 1e4);
       for (int i = 0; i < firsts; ++i) model.learn_first(bucket, device_of("a"), 4e7);
       for (int i = 0; i < looks; ++i) model.count_look(bucket, device_of("a"));
@@ -266,7 +266,7 @@ TEST_CASE("selector store: two processes that learn at once lose nothing to each
     CHECK(reset->removed == 1);
     REQUIRE(one.merge(model.arms(), {}));
     CHECK(read_model(file)->arms.empty());
-    model.learn_run(bucket_of(conv(64, 56)), device_of("a"), 1e6, 0);
+    model.learn_run(ShapeBucket(conv(64, 56)), device_of("a"), 1e6, 0);
     REQUIRE(one.merge(model.arms(), {}));
     CHECK(read_model(file)->arms.size() == 1);
   }
@@ -356,7 +356,7 @@ TEST_CASE("selector store: a driver's stray bytes do not cost the model", "[sele
   teach(folder.path(), fleet);
   PerformanceModel model(0.1);
   model.replace(ModelStore(folder.path(), {}).load());
-  CHECK(model.estimate(bucket_of(conv(64, 56)), fleet[1]).runs == 4);
+  CHECK(model.estimate(ShapeBucket(conv(64, 56)), fleet[1]).runs == 4);
 }
 
 TEST_CASE("selector store: what is learned is written at the end and now and then, not after each run", "[selector]") {
