@@ -2,7 +2,7 @@
 
 namespace kiln::bench {
 
-std::unique_ptr<Submitter> make_radv_submitter(std::string& absent) {
+std::unique_ptr<Submitter> make_radv_submitter(Commands, std::string& absent) {
   absent = "Vulkan's headers, its loader or glslangValidator were not found when this was built";
   return nullptr;
 }

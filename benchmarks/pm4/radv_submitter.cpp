@@ -210,7 +210,7 @@ std::string radv_description() {
 
 }  // namespace
 
-std::unique_ptr<Submitter> make_radv_submitter(std::string& absent) {
+std::unique_ptr<Submitter> make_radv_submitter(Commands commands, std::string& absent) {
   if (std::getenv("VK_ICD_FILENAMES") == nullptr) {
     const std::string description = radv_description();
     if (description.empty()) {
@@ -220,7 +220,7 @@ std::unique_ptr<Submitter> make_radv_submitter(std::string& absent) {
     setenv("VK_ICD_FILENAMES", description.c_str(), 1);
   }
   try {
-    auto radv = std::make_unique<RawSubmitter>(Commands::anew);
+    auto radv = std::make_unique<RawSubmitter>(commands);
     if (radv->name().find("RADV") != std::string::npos) return radv;
     absent = radv->name() + " is another driver";
   } catch (const std::runtime_error& error) {

@@ -296,8 +296,35 @@ Result<BoundPass> Pm4Device::bind(std::size_t index, const PassLaunch& launch) c
   return pass;
 }
 
+DispatchKey Pm4Device::key_of(const Dispatch& dispatch) const {
+  DispatchKey key;
+  key.words.reserve(4 * dispatch.passes.size());
+  for (const PassLaunch& launch : dispatch.passes) {
+    const auto* program = static_cast<const Pm4Program*>(launch.program);
+    if (program == nullptr || program->owner() != winsys_.get() || !program->loaded()->by_value.empty()) return {};
+    if (launch.grid == PassLaunch::nothing || launch.indirect) return {};
+    key.add(program->number());
+    key.add(launch.grid[0] | std::uint64_t{launch.grid[1]} << 32);
+    key.add(launch.grid[2] | std::uint64_t{launch.bindings.size()} << 32);
+    for (const Buffer* each : launch.bindings) {
+      const auto* buffer = static_cast<const Pm4Buffer*>(each);
+      if (buffer == nullptr || buffer->owner() != winsys_.get()) return {};
+      key.add(buffer->number());
+    }
+    key.add(launch.sources.size());
+    for (const ResourceSource& source : launch.sources) key.add(source.offset);  // bytes of local memory
+  }
+  return key;
+}
+
 Result<std::uint64_t> Pm4Device::submit(const Dispatch& dispatch) noexcept try {
   if (dispatch.passes.empty()) return invalid_argument(info_.id + ": a dispatch without passes");
+  DispatchKey key = key_of(dispatch);
+  if (!key.words.empty()) {
+    auto again = queue_->submit_again(key);
+    if (!again) return again.error();
+    if (*again) return **again;
+  }
   std::vector<BoundPass> passes;
   passes.reserve(dispatch.passes.size());
   for (std::size_t i = 0; i < dispatch.passes.size(); ++i) {
@@ -306,7 +333,7 @@ Result<std::uint64_t> Pm4Device::submit(const Dispatch& dispatch) noexcept try {
     // A program's code is in device memory since it was made: its first dispatch leaves nothing to be done.
     if (dispatch.passes[i].grid != PassLaunch::nothing) passes.push_back(std::move(pass).value());
   }
-  return queue_->submit(passes);
+  return queue_->submit(passes, std::move(key));
 } catch (...) {
   return caught();
 }

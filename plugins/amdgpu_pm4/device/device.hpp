@@ -37,6 +37,7 @@ class Pm4Buffer final : public Buffer {
 
   const Winsys* owner() const noexcept { return owner_; }
   const std::shared_ptr<BufferObject>& object() const noexcept { return object_; }
+  std::uint64_t number() const noexcept { return number_; }
 
  private:
   Status check(std::string_view doing, std::uint64_t offset, std::size_t bytes) const;
@@ -45,6 +46,7 @@ class Pm4Buffer final : public Buffer {
   const Winsys* owner_;
   std::shared_ptr<BufferObject> object_;
   std::uint64_t bytes_;
+  const std::uint64_t number_ = next_object_number();
 };
 
 // The device of one render node, and the facts that it reports.
@@ -85,6 +87,8 @@ class Pm4Device final : public Device, public FenceExchange {
   Status check_source(const KernelSource& source) const;
   Result<std::unique_ptr<Program>> make(const KernelSource& source, std::span<const std::byte> object,
                                         const Digest& digest);
+  // No words: a launch is incomplete or of another device, or reads what may have changed: arguments by value.
+  DispatchKey key_of(const Dispatch& dispatch) const;
   Result<BoundPass> bind(std::size_t index, const PassLaunch& launch) const;
   // What of local memory the launch gives each argument. The words that follow "pass 2", where it cannot.
   std::optional<std::string> bind_local(const PassLaunch& launch, BoundPass& pass) const;

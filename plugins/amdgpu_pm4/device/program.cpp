@@ -1,6 +1,7 @@
 #include "amdgpu_pm4/device/program.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <utility>
 
@@ -9,6 +10,11 @@
 #include "amdgpu_pm4/winsys/winsys.hpp"
 
 namespace kiln::amdgpu_pm4 {
+
+std::uint64_t next_object_number() noexcept {
+  static std::atomic<std::uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
 
 Digest quarantine_key_of(const Digest& object, std::string_view kernel) {
   return sha256(object.hex() + std::string(kernel));

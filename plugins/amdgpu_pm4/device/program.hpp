@@ -27,6 +27,9 @@
 
 namespace kiln::amdgpu_pm4 {
 
+// Of a program or a buffer: never given twice in a process. Thread-safety: any thread.
+std::uint64_t next_object_number() noexcept;
+
 // Pm4Program: one kernel of a code object, in device memory and ready to be dispatched.
 //
 // Thread-safety: immutable. Ownership: shares the loaded kernel with the submissions in flight that run it.
@@ -64,9 +67,11 @@ class Pm4Program final : public Program {
   const ProgramInterface* interface(const KernelSource&) const noexcept override { return &loaded_->interface; }
   const Winsys* owner() const noexcept { return owner_; }
   const std::shared_ptr<const LoadedKernel>& loaded() const noexcept { return loaded_; }
+  std::uint64_t number() const noexcept { return number_; }
 
  private:
   const Winsys* owner_;
+  const std::uint64_t number_ = next_object_number();
   std::shared_ptr<const LoadedKernel> loaded_;
 };
 

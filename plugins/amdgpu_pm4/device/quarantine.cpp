@@ -67,7 +67,7 @@ Status Quarantine::check(const Digest& kernel, const std::string& name, std::int
 
 void Quarantine::add(const Digest& kernel, std::int64_t when) {
   const std::lock_guard lock(mutex_);
-  suspects_.erase(kernel);
+  suspicions_ += suspects_.erase(kernel);
   guilty_[kernel] = when;
   if (notes_ == nullptr) return;
   // Another process may have found others meanwhile.
@@ -97,7 +97,12 @@ bool Quarantine::is_suspect(const Digest& kernel) const {
 
 void Quarantine::suspect(const Digest& kernel) {
   const std::lock_guard lock(mutex_);
-  suspects_.insert(kernel);
+  suspicions_ += suspects_.insert(kernel).second ? 1 : 0;
+}
+
+std::uint64_t Quarantine::suspicions() const {
+  const std::lock_guard lock(mutex_);
+  return suspicions_;
 }
 
 }  // namespace kiln::amdgpu_pm4

@@ -31,6 +31,8 @@ class Quarantine {
   // One of several that may have hung the device: it runs alone from now on, so that a second time tells.
   bool is_suspect(const Digest& kernel) const;
   void suspect(const Digest& kernel);
+  // Changes with the answers of is_suspect().
+  std::uint64_t suspicions() const;
 
  private:
   DriverNotes* const notes_;
@@ -38,6 +40,7 @@ class Quarantine {
   mutable std::mutex mutex_;
   std::map<Digest, std::int64_t> guilty_;  // and since when
   std::set<Digest> suspects_;
+  std::uint64_t suspicions_ = 0;
 };
 
 }  // namespace kiln::amdgpu_pm4

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "amdgpu_pm4/code_object/code_object.hpp"
 #include "amdgpu_pm4/device/submission.hpp"
@@ -15,6 +17,10 @@ namespace {
 // Of a sleep in the kernel, after which a reset is looked for: a device that hangs may never pass the point.
 constexpr std::chrono::milliseconds slice{250};
 constexpr std::chrono::seconds patience_at_the_end{10};
+
+constexpr std::size_t most_kept_submissions = 16, most_kept_passes = 1 << 14;
+// Of the command buffers of a kept submission, which should be one.
+constexpr std::uint64_t least_kept_chunk_bytes = 4 << 10, dispatch_bytes = 256, most_chunk_bytes = 1 << 20;
 
 }  // namespace
 
@@ -61,24 +67,81 @@ Status Queue::alive() const {
   return lost_;
 }
 
-Result<std::uint64_t> Queue::submit(const std::vector<BoundPass>& passes) {
+Result<std::optional<std::uint64_t>> Queue::submit_again(const DispatchKey& key) {
   const std::lock_guard lock(mutex_);
   if (!lost_.ok()) return lost_;
   collect_passed();
+  if (!lost_.ok()) return lost_;
+  const auto equal = std::ranges::find_if(kept_, [&](const std::shared_ptr<KeptSubmission>& kept) {
+    return kept->key.hash == key.hash && kept.use_count() == 1 && kept->key == key;
+  });
+  if (equal == kept_.end()) return std::optional<std::uint64_t>();
+  KeptSubmission& kept = **equal;
+  if (kept.suspicions != quarantine_.suspicions()) {
+    kept_.erase(equal);  // its passes are grouped by what was suspected then
+    return std::optional<std::uint64_t>();
+  }
+  InFlight work;
+  work.value = results_.next();
+  work.context = context_;
+  work.passes = kept.passes;
+  work.stamps = Stamps(kept.stamps.memory, kept.stamps.address);
+  work.kept = *equal;
+  for (const auto& kernel : kept.kernels) work.kernels.push_back(kernel.lock());
+  for (const auto& kernel : work.kernels) {
+    if (Status refused = check_quarantine(*kernel); !refused.ok()) return refused;
+  }
+  for (const auto& buffer : kept.buffers) work.buffers.push_back(buffer.lock());
+  kept.last_value = work.value;
+  const Status status = hand_over(std::move(work), kept.commands, kept.handles);
+  if (status.code == StatusCode::device_lost) lose(status.message);
+  if (!lost_.ok()) return lost_;
+  // submit() gives the device a new context, or waits until memory comes free.
+  const bool may_pass = status.code == StatusCode::cancelled || status.code == StatusCode::unavailable;
+  if (may_pass && !(status.code == StatusCode::unavailable && in_flight_.empty()))
+    return std::optional<std::uint64_t>();
+  if (!status.ok()) return status.within(settings_.device);
+  results_.begin();
+  return std::optional(kept.last_value);
+}
+
+Status Queue::check_quarantine(const LoadedKernel& kernel) const {
+  if (!quarantine_.holds(kernel.quarantine_key)) return {};
+  return quarantine_.check(kernel.quarantine_key, kernel.name()).within(settings_.device);
+}
+
+Result<std::uint64_t> Queue::submit(const std::vector<BoundPass>& passes, DispatchKey key) {
+  const std::lock_guard lock(mutex_);
+  if (!lost_.ok()) return lost_;
+  collect_passed();
+  const LoadedKernel* checked = nullptr;
   for (const BoundPass& pass : passes) {
-    Status refused = quarantine_.check(pass.kernel->quarantine_key, pass.kernel->name());
-    if (!refused.ok()) return std::move(refused).within(settings_.device);
+    if (pass.kernel.get() == checked) continue;
+    checked = pass.kernel.get();
+    if (Status refused = check_quarantine(*checked); !refused.ok()) return refused;
+  }
+  std::shared_ptr<KeptSubmission> kept;
+  if (!key.words.empty() && passes.size() <= most_kept_passes && came_before(key.hash)) {
+    kept = std::make_shared<KeptSubmission>();
+    kept->key = std::move(key);
   }
   Status status;
-  for (int attempt = 0; attempt < 2; ++attempt) {
+  for (int attempt = kept != nullptr ? 0 : 1; attempt < 3; ++attempt) {
     if (!lost_.ok()) return lost_;
     const std::uint64_t value = results_.next();
-    status = try_submit(passes);
+    status = try_submit(passes, kept.get());
     if (status.ok()) {
       results_.begin();
+      if (kept != nullptr) {
+        kept->last_value = value;
+        in_flight_.back().kept = kept;
+        keep(std::move(kept));
+      }
       return value;
     }
     for (RingBuffer* ring : {commands_.get(), arguments_.get(), reports_.get()}) ring->space().give_back(value);
+    const bool lacks_memory = status.code == StatusCode::unavailable;
+    if (lacks_memory && std::exchange(kept, nullptr) != nullptr) continue;  // perhaps that of its own alone
     if (status.code == StatusCode::device_lost) {
       lose(status.message);
     } else if (status.code == StatusCode::cancelled) {
@@ -224,13 +287,13 @@ std::string Queue::blame(const InFlight& work, const Status& how, const ResetSta
   if (state.reset && !state.guilty) return "another program's work had the device reset (" + how.message + ")";
   InFlight::Passes passes = work.unfinished();
   // The kernel driver knows that this was it; what was written before the reset may be lost.
-  if (passes.begin == passes.end && state.guilty) passes = {0, work.kernels.size()};
+  if (passes.begin == passes.end && state.guilty) passes = {0, work.passes->kernel_of.size()};
   if (passes.begin == passes.end) return "it failed, and none of its passes was running (" + how.message + ")";
   std::set<Digest> kernels;
-  for (std::size_t i = passes.begin; i < passes.end; ++i) kernels.insert(work.kernels[i]->quarantine_key);
+  for (std::size_t i = passes.begin; i < passes.end; ++i) kernels.insert(work.kernel_of(i).quarantine_key);
   std::string where = "pass " + std::to_string(passes.begin);
   if (passes.end - passes.begin > 1) where += " to " + std::to_string(passes.end - 1);
-  const std::string name = work.kernels[passes.begin]->name();
+  const std::string name = work.kernel_of(passes.begin).name();
   // A device that names a fault has stopped at it; one that names none, or its watchdog, has hung.
   const bool stopped =
       !state.fault.empty() && !state.fault.starts_with("watchdog") && !state.fault.starts_with("planted");
@@ -309,6 +372,7 @@ std::vector<std::size_t> stretches_of(std::span<const std::size_t> group_ends) {
 }  // namespace
 
 Result<RingPart> Queue::take(RingBuffer& ring, std::uint64_t bytes, std::uint64_t alignment) {
+  if (kept_chunk_bytes_ != 0) return ring.take_own(bytes, making_->buffers);
   for (;;) {
     auto part = ring.take(bytes, alignment, making_->value, making_->buffers);
     if (!part || !part->memory.empty()) return part;
@@ -320,7 +384,7 @@ Result<RingPart> Queue::take(RingBuffer& ring, std::uint64_t bytes, std::uint64_
 
 Result<StreamChunk> Queue::next_chunk() noexcept {
   const std::size_t own = making_->buffers.size();
-  auto part = take(*commands_, settings_.chunk_bytes, chunk_alignment);
+  auto part = take(*commands_, kept_chunk_bytes_ != 0 ? kept_chunk_bytes_ : settings_.chunk_bytes, chunk_alignment);
   if (!part) return part.error();
   last_chunk_in_ring_ = making_->buffers.size() == own;
   auto* const dwords = reinterpret_cast<std::uint32_t*>(part->memory.data());
@@ -362,11 +426,12 @@ Status Queue::write_arguments(const std::vector<BoundPass>& passes, std::vector<
 }
 
 Status Queue::write_packets(const std::vector<BoundPass>& passes, std::span<const std::uint64_t> arguments,
-                            std::span<const std::size_t> group_ends, InFlight& work) {
+                            std::span<const std::size_t> group_ends, std::span<const std::size_t> stretch_ends,
+                            const Stamps& stamps) {
   if (Status status = stream_.begin(); !status.ok()) return status;
   // The kernel driver does not wait between the submissions of one context: what ran before may still be running.
   if (Status status = stream_.barrier(); !status.ok()) return status;
-  if (Status status = stream_.timestamp(work.stamps.address_of(0)); !status.ok()) return status;
+  if (Status status = stream_.timestamp(stamps.address_of(0)); !status.ok()) return status;
   std::size_t pass = 0, stretch = 0;
   for (const std::size_t end : group_ends) {
     if (pass != 0) {
@@ -381,67 +446,98 @@ Status Queue::write_packets(const std::vector<BoundPass>& passes, std::span<cons
           !status.ok())
         return status;
     }
-    if (work.stretch_ends[stretch] != end) continue;
-    if (Status status = stream_.timestamp(work.stamps.address_of(++stretch)); !status.ok()) return status;
+    if (stretch_ends[stretch] != end) continue;
+    if (Status status = stream_.timestamp(stamps.address_of(++stretch)); !status.ok()) return status;
   }
   return {};
 }
 
-void Queue::list_buffers(const std::vector<BoundPass>& passes, InFlight& work) {
+void Queue::list_buffers(const std::vector<BoundPass>& passes, InFlight& work, PassTable& table) {
   list_.clear();
   programs_.clear();
   for (const RingBuffer* ring : {commands_.get(), arguments_.get(), reports_.get()}) list_.add(ring->object());
   for (const auto& own : work.buffers) list_.add(*own);
+  std::map<const LoadedKernel*, std::uint32_t> numbers;
+  const LoadedKernel* last = nullptr;
+  const std::vector<std::shared_ptr<BufferObject>>* listed = nullptr;
   for (const BoundPass& pass : passes) {
-    for (const auto& buffer : pass.buffers) {
-      list_.add(*buffer);
-      work.buffers.push_back(buffer);
+    if (listed == nullptr || *listed != pass.buffers) {
+      for (const auto& buffer : pass.buffers) {
+        list_.add(*buffer);
+        work.buffers.push_back(buffer);
+      }
+      listed = &pass.buffers;
     }
-    if (!work.kernels.empty() && work.kernels.back() == pass.kernel) {
-      work.kernels.push_back(pass.kernel);
+    if (pass.kernel.get() == last) {
+      table.kernel_of.push_back(table.kernel_of.back());
       continue;
     }
+    last = pass.kernel.get();
+    const auto [number, added] = numbers.try_emplace(last, static_cast<std::uint32_t>(work.kernels.size()));
+    table.kernel_of.push_back(number->second);
+    if (!added) continue;
     work.kernels.push_back(pass.kernel);
-    list_.add(*pass.kernel->code);
-    if (pass.kernel->scratch != nullptr) list_.add(*pass.kernel->scratch);
-    programs_.push_back(pass.kernel->facts);
+    list_.add(*last->code);
+    if (last->scratch != nullptr) list_.add(*last->scratch);
+    programs_.push_back(last->facts);
   }
   list_.sort();
 }
 
-Status Queue::build(const std::vector<BoundPass>& passes, InFlight& work) {
+Status Queue::build(const std::vector<BoundPass>& passes, InFlight& work, PassTable& table) {
   const std::vector<std::size_t> group_ends = groups_of(passes, quarantine_);
-  work.stretch_ends = stretches_of(group_ends);
+  table.stretch_ends = stretches_of(group_ends);
   std::vector<std::uint64_t> arguments;
   if (Status status = write_arguments(passes, arguments); !status.ok()) return status;
-  auto report = take(*reports_, Stamps::bytes_of(work.stretch_ends.size()), segment_alignment);
+  auto report = take(*reports_, Stamps::bytes_of(table.stretch_ends.size()), segment_alignment);
   if (!report) return report.error();
   work.stamps = Stamps(report->memory, report->address);
-  if (Status status = write_packets(passes, arguments, group_ends, work); !status.ok()) return status;
-  return {};
+  return write_packets(passes, arguments, group_ends, table.stretch_ends, work.stamps);
 }
 
-Status Queue::try_submit(const std::vector<BoundPass>& passes) {
+Status Queue::try_submit(const std::vector<BoundPass>& passes, KeptSubmission* keep) {
   InFlight work;
   work.value = results_.next();
   work.context = context_;
+  auto table = std::make_shared<PassTable>();
+  work.passes = table;
   making_ = &work;
-  Status status = build(passes, work);
+  if (keep != nullptr)
+    kept_chunk_bytes_ = std::min(least_kept_chunk_bytes + passes.size() * dispatch_bytes, most_chunk_bytes);
+  Status status = build(passes, work, *table);
   making_ = nullptr;
+  kept_chunk_bytes_ = 0;
   if (!status.ok()) return status;
   const auto commands = stream_.finish();
   if (!commands) return commands.error();
   if (last_chunk_in_ring_) commands_->space().keep_of_last(commands->back().dwords.size_bytes());
-  list_buffers(passes, work);
+  const std::size_t own = work.buffers.size();
+  list_buffers(passes, work, *table);
   const SubmissionScope scope{settings_.shape, list_.ranges(), programs_, *commands};
   if (Status refused = validate(scope); !refused.ok()) {
     return internal_error("the check before the submission: " + refused.text());
   }
   const CommandBuffer& first = commands->front();
   const CommandRange range{first.va, static_cast<std::uint32_t>(first.dwords.size_bytes())};
+  if (keep != nullptr) {
+    keep->suspicions = quarantine_.suspicions();
+    keep->memory.assign(work.buffers.begin(), work.buffers.begin() + static_cast<std::ptrdiff_t>(own));
+    keep->commands = range;
+    keep->handles.assign(list_.handles().begin(), list_.handles().end());
+    keep->kernels.assign(work.kernels.begin(), work.kernels.end());
+    std::set<std::shared_ptr<BufferObject>> used(work.buffers.begin() + static_cast<std::ptrdiff_t>(own),
+                                                 work.buffers.end());
+    keep->buffers.assign(used.begin(), used.end());
+    keep->passes = table;
+    keep->stamps = work.stamps.memory();
+  }
+  return hand_over(std::move(work), range, list_.handles());
+}
+
+Status Queue::hand_over(InFlight work, const CommandRange& commands, std::span<const std::uint32_t> handles) {
   const SyncPoint done{timeline_->handle(), work.value};
   const std::span<const SyncPoint> waits(&awaited_, awaited_.timeline != 0 ? 1 : 0);
-  const auto number = context_->submit({{&range, 1}, list_.handles(), waits, {&done, 1}, ring_});
+  const auto number = context_->submit({{&commands, 1}, handles, waits, {&done, 1}, ring_});
   if (!number) {
     // The check before it has passed: what the kernel driver finds wrong is no caller's mistake.
     const bool ours = number.error().code == StatusCode::invalid_argument;
@@ -451,6 +547,20 @@ Status Queue::try_submit(const std::vector<BoundPass>& passes) {
   work.number = *number;
   in_flight_.push_back(std::move(work));
   return {};
+}
+
+// Whether a key of this hash was submitted lately; else notes it.
+bool Queue::came_before(std::uint64_t hash) {
+  if (std::ranges::find(submitted_, hash) != submitted_.end()) return true;
+  submitted_[submitted_next_++ % submitted_.size()] = hash;
+  return false;
+}
+
+// In place of the one that was unused for longest. One in flight keeps its memory until it has ended.
+void Queue::keep(std::shared_ptr<KeptSubmission> kept) {
+  if (kept_.size() == most_kept_submissions)
+    kept_.erase(std::ranges::min_element(kept_, {}, &KeptSubmission::last_value));
+  kept_.push_back(std::move(kept));
 }
 
 }  // namespace kiln::amdgpu_pm4

@@ -11,10 +11,12 @@
 
 #include <kiln/device.hpp>
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -41,8 +43,11 @@ class Queue final : private ChunkSource {
   static Result<std::unique_ptr<Queue>> create(Winsys& winsys, Quarantine& quarantine, QueueSettings settings);
   ~Queue() override;  // waits a while for what is in flight
 
-  // unsupported: a program is in quarantine. REQUIRES: as many buffers a pass as bindings.
-  Result<std::uint64_t> submit(const std::vector<BoundPass>& passes);
+  // Submits the commands of an equal dispatch again, where they are kept and not in flight; nullopt: submit() it.
+  Result<std::optional<std::uint64_t>> submit_again(const DispatchKey& key);
+  // unsupported: a program is in quarantine. A dispatch that came before is kept for submit_again(). REQUIRES: as many
+  // buffers a pass as bindings; the key is that of the passes.
+  Result<std::uint64_t> submit(const std::vector<BoundPass>& passes, DispatchKey key = {});
   // As Device::wait. unavailable: the device was reset while it ran, and goes on; the message names the kernel that did
   // it, where that is known.
   Result<FenceResult> wait(std::uint64_t value, Deadline deadline);
@@ -57,14 +62,19 @@ class Queue final : private ChunkSource {
   Status open();
 
   // Making a submission. All with the mutex held.
-  Status try_submit(const std::vector<BoundPass>& passes);
+  Status try_submit(const std::vector<BoundPass>& passes, KeptSubmission* keep);
+  Status hand_over(InFlight work, const CommandRange& commands, std::span<const std::uint32_t> handles);
+  Status check_quarantine(const LoadedKernel& kernel) const;
+  bool came_before(std::uint64_t hash);
+  void keep(std::shared_ptr<KeptSubmission> kept);
   Result<StreamChunk> next_chunk() noexcept override;
   Result<RingPart> take(RingBuffer& ring, std::uint64_t bytes, std::uint64_t alignment);
-  Status build(const std::vector<BoundPass>& passes, InFlight& work);
+  Status build(const std::vector<BoundPass>& passes, InFlight& work, PassTable& table);
   Status write_arguments(const std::vector<BoundPass>& passes, std::vector<std::uint64_t>& addresses);
   Status write_packets(const std::vector<BoundPass>& passes, std::span<const std::uint64_t> arguments,
-                       std::span<const std::size_t> group_ends, InFlight& work);
-  void list_buffers(const std::vector<BoundPass>& passes, InFlight& work);
+                       std::span<const std::size_t> group_ends, std::span<const std::size_t> stretch_ends,
+                       const Stamps& stamps);
+  void list_buffers(const std::vector<BoundPass>& passes, InFlight& work, PassTable& table);
 
   // What became of them: queue_outcome.cpp. All with the mutex held.
   void collect_passed();
@@ -97,9 +107,13 @@ class Queue final : private ChunkSource {
   Status lost_;
   std::string last_reset_;  // why the context before this one was lost
   std::uint64_t reset_looked_for_ns_ = 0;
+  std::vector<std::shared_ptr<KeptSubmission>> kept_;  // one that is shared is in flight
+  std::array<std::uint64_t, 64> submitted_{};          // hashes of the last keys that were not kept
+  std::size_t submitted_next_ = 0;
 
   // Of the submission that is being made.
   InFlight* making_ = nullptr;
+  std::uint64_t kept_chunk_bytes_ = 0;  // of its command buffers; 0: they are in the ring
   bool last_chunk_in_ring_ = false;
   BufferList list_;
   std::vector<ProgramFacts> programs_;

@@ -141,10 +141,17 @@ std::uint64_t Stamps::operator[](std::size_t i) const noexcept {
 
 InFlight::Passes InFlight::unfinished() const noexcept {
   if (stamps.size() == 0 || stamps.first() == 0) return {};
-  for (std::size_t stretch = 0; stretch < stretch_ends.size(); ++stretch) {
-    if (stamps[stretch + 1] == 0) return {stretch == 0 ? 0 : stretch_ends[stretch - 1], stretch_ends[stretch]};
+  const std::vector<std::size_t>& ends = passes->stretch_ends;
+  for (std::size_t stretch = 0; stretch < ends.size(); ++stretch) {
+    if (stamps[stretch + 1] == 0) return {stretch == 0 ? 0 : ends[stretch - 1], ends[stretch]};
   }
   return {};
+}
+
+void DispatchKey::add(std::uint64_t word) noexcept {
+  hash = (hash ^ word) * 0x9e3779b97f4a7c15;
+  hash ^= hash >> 32;
+  words.push_back(word);
 }
 
 namespace {
@@ -197,8 +204,10 @@ std::vector<std::size_t> groups_of(std::span<const BoundPass> passes, const Quar
   Group group;
   std::size_t begin = 0;
   bool alone = false;  // what the group holds
+  bool suspect = false;
   for (std::size_t i = 0; i < passes.size(); ++i) {
-    const bool suspect = quarantine.is_suspect(passes[i].kernel->quarantine_key);
+    const bool same = i != 0 && passes[i].kernel == passes[i - 1].kernel;
+    if (!same) suspect = quarantine.is_suspect(passes[i].kernel->quarantine_key);
     if (i != begin && (alone || suspect || i - begin == most_of_a_group || group.conflicts_with(passes[i]))) {
       ends.push_back(i);
       group.clear();

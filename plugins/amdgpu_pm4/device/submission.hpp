@@ -176,6 +176,7 @@ class Stamps {
   std::uint64_t address_of(std::size_t i) const noexcept { return address_ + i * sizeof(std::uint64_t); }
   std::uint64_t operator[](std::size_t i) const noexcept;
   std::size_t size() const noexcept { return count_; }
+  RingPart memory() const noexcept { return {{memory_, count_ * sizeof(std::uint64_t)}, address_}; }
   std::uint64_t first() const noexcept { return (*this)[0]; }
   std::uint64_t last() const noexcept { return (*this)[count_ - 1]; }
 
@@ -185,14 +186,25 @@ class Stamps {
   std::size_t count_ = 0;
 };
 
+// The passes of a submission: which kernel each runs, and where a stamp stands.
+struct PassTable {
+  std::vector<std::uint32_t> kernel_of;   // index into the submission's kernels, one a pass
+  std::vector<std::size_t> stretch_ends;  // index past the last pass of each
+};
+
+struct KeptSubmission;
+
 struct InFlight {
   std::uint64_t value = 0;  // on the queue's timeline
   std::shared_ptr<Context> context;
   std::uint64_t number = 0;                                  // in the context
-  std::vector<std::shared_ptr<const LoadedKernel>> kernels;  // one a pass
-  std::vector<std::size_t> stretch_ends;                     // index past the last pass of each
+  std::vector<std::shared_ptr<const LoadedKernel>> kernels;  // each once
+  std::shared_ptr<const PassTable> passes;
   std::vector<std::shared_ptr<BufferObject>> buffers;
   Stamps stamps;
+  std::shared_ptr<KeptSubmission> kept;  // whose commands run; null: they are in the rings
+
+  const LoadedKernel& kernel_of(std::size_t pass) const { return *kernels[passes->kernel_of[pass]]; }
 
   // The passes that were begun and not ended when the device stopped, [begin, end): empty where it never began, or all
   // had ended.
@@ -201,6 +213,35 @@ struct InFlight {
     std::size_t end = 0;
   };
   Passes unfinished() const noexcept;
+};
+
+// DispatchKey: names all that the commands of a dispatch depend on. Numbers stand for programs and buffers, so that an
+// object in the place of a destroyed one has another key.
+//
+// Thread-safety: values.
+struct DispatchKey {
+  std::uint64_t hash = 0;            // of the words
+  std::vector<std::uint64_t> words;  // empty: a dispatch whose commands are not kept
+
+  void add(std::uint64_t word) noexcept;
+  bool operator==(const DispatchKey&) const = default;
+};
+
+// KeptSubmission: a submission whose commands, arguments and stamps have memory of their own, so that an equal dispatch
+// submits them again. They were validated when they were written, and nothing writes them but the stamps.
+//
+// Thread-safety: one thread at a time. Ownership: owns that memory; does not keep the dispatch's programs and buffers.
+struct KeptSubmission {
+  DispatchKey key;
+  std::uint64_t suspicions = 0;                       // Quarantine::suspicions() then
+  std::vector<std::shared_ptr<BufferObject>> memory;  // in which they are
+  CommandRange commands;
+  std::vector<std::uint32_t> handles;  // the buffer list
+  std::vector<std::weak_ptr<const LoadedKernel>> kernels;
+  std::vector<std::weak_ptr<BufferObject>> buffers;
+  std::shared_ptr<const PassTable> passes;
+  RingPart stamps;
+  std::uint64_t last_value = 0;  // of the timeline, when it ran last
 };
 
 // Which passes of a submission may overlap: the passes are cut into groups in their order, and those of one group

@@ -79,6 +79,32 @@ TEST_CASE("device: passes of one submission see what those before wrote, many of
   CHECK(result->begun_ns <= now_ns());
 }
 
+TEST_CASE("device: equal dispatches compute on what their buffers hold then, also where one replaced another") {
+  if (!OpenedDevice::possible()) return;
+  OpenedDevice d;
+  auto program = d.build(saxpy("1.0f"));
+  auto one = d.buffer(BufferUsage::upload, std::vector<float>(64, 1.0F));
+  auto sum = d.buffer(BufferUsage::storage, std::vector<float>(64, 0.0F));
+  float expected = 0;
+  const auto run = [&](float factor, float value) {
+    for (int i = 0; i < 4; ++i) {
+      REQUIRE(d.run(*program, {one.get(), sum.get()}).ok());
+      expected += factor * value;
+      CHECK(d.read(*sum) == std::vector<float>(64, expected));
+    }
+  };
+  run(1, 1);
+  const std::vector<float> threes(64, 3.0F);
+  REQUIRE(one->write(0, std::as_bytes(std::span(threes))).ok());
+  run(1, 3);
+  one = nullptr;
+  one = d.buffer(BufferUsage::upload, std::vector<float>(64, 5.0F));  // where the other was, or not
+  run(1, 5);
+  program = nullptr;
+  program = d.build(saxpy("2.0f"));
+  run(2, 5);
+}
+
 TEST_CASE("device: submissions run in order, also when nobody waits between them") {
   if (!OpenedDevice::possible()) return;
   OpenedDevice d;
