@@ -71,5 +71,8 @@ endif()
 
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+# CMake fills the run path of what it links for the build with colons, to replace it at the installation. An empty
+# element is the current folder. So nothing is replaced. What is not installed sets CMAKE_INSTALL_RPATH.
+set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
 set(KILN_PLUGIN_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib/kiln/plugins)
 set(KILN_LIBEXEC_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/libexec/kiln)

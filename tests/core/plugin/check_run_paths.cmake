@@ -1,0 +1,23 @@
+# cmake -DREADELF=… -DFOLDER=… -P: no program or library of the build searches a folder that its caller chooses. An
+# empty element of a run path is the current folder.
+file(GLOB files ${FOLDER}/bin/* ${FOLDER}/lib/*.so ${FOLDER}/lib/kiln/*.so ${FOLDER}/lib/kiln/plugins/*.so
+  ${FOLDER}/libexec/kiln/* ${FOLDER}/tests/kiln_test_*)
+set(count 0)
+foreach(file IN LISTS files)
+  if(IS_DIRECTORY ${file})
+    continue()
+  endif()
+  execute_process(COMMAND ${READELF} -d ${file} OUTPUT_VARIABLE entries ERROR_QUIET)
+  if(NOT entries MATCHES "(RPATH|RUNPATH)[^\n]*\\[([^\n]*)\\]")
+    continue()
+  endif()
+  set(path "${CMAKE_MATCH_2}")
+  math(EXPR count "${count} + 1")
+  if(NOT ":${path}" MATCHES "^(:(/|\\$ORIGIN)[^:]*)+$")
+    message(SEND_ERROR "${file}: its run path is '${path}', expected folders that begin with / or $ORIGIN")
+  endif()
+endforeach()
+if(count EQUAL 0)
+  message(FATAL_ERROR "no run path in ${FOLDER}: nothing was checked")
+endif()
+message(STATUS "${count} run paths: read")
