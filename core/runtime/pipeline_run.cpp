@@ -76,6 +76,13 @@ class PipelineRun final : public RecordedState {
     return record_on_a_device(state_, job, *this);
   }
 
+  Result<Explanation> explain() {
+    const RunRequest largest = largest_step();
+    Job job(largest);
+    job.pipeline = &bucket_;
+    return state_.router.explain(job);
+  }
+
   Result<std::shared_ptr<Recording>> record(const std::shared_ptr<Device>& chosen, Job& job) override {
     units_ = chosen->info().runs_chains ? units_of(schedule_, leaving()) : single_units(schedule_);
     auto made = record_units(chosen, job);
@@ -450,6 +457,14 @@ Result<std::unique_ptr<RecordedRequests>> Runtime::record(PipelineRequest reques
   auto run = std::make_unique<PipelineRun>(*state_, kept, std::move(*made), std::move(own));
   if (Status status = run->record_once(); !status.ok()) return status;
   return std::unique_ptr<RecordedRequests>(new RecordedRequests(std::move(run)));
+} catch (...) {
+  return caught();
+}
+
+Result<Explanation> Runtime::explain(const PipelineRequest& request) try {
+  auto made = schedule(request.pipeline);
+  if (!made) return std::move(made).error();
+  return PipelineRun(*state_, request, std::move(*made)).explain();
 } catch (...) {
   return caught();
 }

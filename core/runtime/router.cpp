@@ -264,9 +264,7 @@ JobTerms Router::terms_of(const Job& job, const std::vector<Candidate>& offered)
   return terms;
 }
 
-Result<Explanation> Router::explain(const RunRequest& request) {
-  if (Status status = validate(request.spec); !status.ok()) return status;
-  Job job(request);
+Result<Explanation> Router::explain(Job& job) {
   auto able = candidates(job);
   if (!able) return std::move(able).error();
   const std::vector<Candidate> offered = offer(job, *able);

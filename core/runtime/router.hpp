@@ -30,8 +30,8 @@ class Router {
   // Returns whether the job ends with this outcome. false: try another device.
   bool settled(Job& job, const Device& device, const RunOutcome& outcome);
 
-  // See Runtime::explain().
-  Result<Explanation> explain(const RunRequest& request);
+  // See Runtime::explain(). Ignores the status of the job's report.
+  Result<Explanation> explain(Job& job);
 
  private:
   bool ends(Job& job, const Device* device, const RunOutcome& outcome);

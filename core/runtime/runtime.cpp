@@ -215,7 +215,9 @@ std::vector<std::shared_ptr<Device>> RuntimeState::open_preferred() {
 }
 
 Result<Explanation> Runtime::explain(const RunRequest& request) try {
-  return state_->router.explain(request);
+  if (Status status = validate(request.spec); !status.ok()) return status;
+  Job job(request);
+  return state_->router.explain(job);
 } catch (...) {
   return caught();
 }

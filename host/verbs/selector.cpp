@@ -70,8 +70,9 @@ std::string job_text(const std::string& name, const Explanation& explanation) {
 int selector_explain(const Options& options) {
   Session session(options);
   if (const auto end = session.open_runtime(MissingPlugins::end, JobFiles::check)) return *end;
-  if (session.config().jobs.empty()) {
-    complain(options.sources.file.value_or("the configuration").string() + ": no [[job]]: nothing to explain");
+  if (session.config().jobs.empty() && session.config().pipelines.empty()) {
+    complain(options.sources.file.value_or("the configuration").string() +
+             ": no [[job]] and no [[pipeline]]: nothing to explain");
     return exit_usage;
   }
   if (const auto end = session.check_devices()) return *end;
@@ -79,23 +80,26 @@ int selector_explain(const Options& options) {
   Json jobs = Json::array();
   std::string text;
   int status = exit_done;
-  for (const JobConfig& job : session.config().jobs) {
-    auto request = data::make_request(job);
+  const auto explain = [&](const std::string& name, const std::string& what, auto request) {
     if (!request) {
-      complain(visible("job '" + job.name + "': " + request.error().message));
+      complain(visible(what + " '" + name + "': " + request.error().message));
       status = exit_job_failed;
-      continue;
+      return;
     }
     if (!options.device.empty()) request->device = options.device;
     request->repeat = options.repeat.value_or(1);
     const auto explanation = session.runtime().explain(*request);
     if (!explanation) {
-      complain(visible("job '" + job.name + "': " + explanation.error().message));
+      complain(visible(what + " '" + name + "': " + explanation.error().message));
       status = explanation.error().code == StatusCode::unavailable ? exit_no_device : exit_job_failed;
-      continue;
+      return;
     }
-    jobs.push_back(job_json(job.name, *explanation));
-    text += (text.empty() ? "" : "\n") + job_text(job.name, *explanation);
+    jobs.push_back(job_json(name, *explanation));
+    text += (text.empty() ? "" : "\n") + job_text(name, *explanation);
+  };
+  for (const JobConfig& job : session.config().jobs) explain(job.name, "job", data::make_request(job));
+  for (const PipelineConfig& pipeline : session.config().pipelines) {
+    explain(pipeline.job.name, "pipeline", data::make_request(pipeline, data::Contents::check));
   }
   return options.json ? finish_json({{"schema", 1}, {"jobs", jobs}}, options, status) : finish(text, options, status);
 }
@@ -111,9 +115,9 @@ transfer, first runs, exploration runs, and detected changes of the device. Then
 reason, and the records that were rejected. Opens no device. --device ID shows that device only.)",
      "set device json output cache-dir log help version"},
     {"selector explain", selector_explain, Argument::config, "CONFIG", "show why a device would be chosen",
-     R"(Shows for each job of CONFIG which device would run it now, why, and the expected cost of each candidate: queue wait, transfer,
-build, run, with the evidence and its uncertainty. Opens the devices, runs nothing, changes nothing. Needs [selector] name =
-"learning".)",
+     R"(Shows for each job and pipeline of CONFIG which device would run it now, why, and the expected cost of each candidate: queue wait,
+transfer, build, run, with the evidence and its uncertainty. Opens the devices, runs nothing, changes nothing. Needs [selector] name
+= "learning".)",
      "set device repeat json output plugin-path cache-dir log progress help version"},
     {"selector reset", selector_reset, Argument::config_or_none, "[CONFIG]", "remove what was learned",
      R"(Removes the measurements of every device, or of --device ID, and the rejected records. A running process only adds what it learns

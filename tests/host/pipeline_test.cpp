@@ -206,9 +206,10 @@ TEST_CASE("a pipeline of layers is compared with a chain in double precision, on
       layer("a", "x", "a", 4, 8) + layer("b", "a", "b", 8, 8) +
       "[[pipeline.step]]\nname = \"classes\"\nop = \"gemm\"\nm = 1\nn = 5\nk = 960\nweights = \"random:3\"\n"
       "input = \"b\"\noutput = \"y\"\n";
+  const std::string file = folder.write("net.toml", text);
   for (const char* verify : {"--verify", "--verify=steps"}) {
-    const Finished finished = run_kiln(
-        {"run", folder.write("net.toml", text), "--json", verify, "--device", device, "--cache-dir", folder / "cache"});
+    const Finished finished =
+        run_kiln({"run", file, "--json", verify, "--device", device, "--cache-dir", folder / "cache"});
     INFO(finished.err << finished.out);
     REQUIRE(finished.status == 0);
     const auto json = finished.json();
@@ -223,6 +224,15 @@ TEST_CASE("a pipeline of layers is compared with a chain in double precision, on
         CHECK(step["verified"] == true);
       }
     }
+  }
+  const Finished explained = run_kiln({"selector", "explain", file, "--json", "--cache-dir", folder / "cache"});
+  INFO(explained.err);
+  REQUIRE(explained.status == 0);
+  const auto net = explained.json()["jobs"][0];
+  CHECK(net["name"] == "net");
+  CHECK_THAT(net["bucket"].get<std::string>(), Catch::Matchers::Matches("pipeline [0-9a-f]{32}"));
+  for (const auto& candidate : net["candidates"]) {
+    if (candidate["device"] == device) CHECK(candidate["evidence"] == "2 first runs, no later one");
   }
 }
 

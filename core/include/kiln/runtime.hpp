@@ -98,6 +98,7 @@ class Runtime {
   // Returns the selector's current figures for a request. Opens the devices, but runs and records nothing. Ignores the
   // tensors of the request.
   Result<Explanation> explain(const RunRequest& request);
+  Result<Explanation> explain(const PipelineRequest& request);
 
   // Opens all usable devices of all drivers and returns the complete list.
   std::vector<DeviceInfo> devices();

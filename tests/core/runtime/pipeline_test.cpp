@@ -345,6 +345,25 @@ TEST_CASE("pipeline: a recorded one is on another device where the first has no 
   CHECK_THAT(report.notes[0], Contains("alpha cannot serve"));
 }
 
+TEST_CASE("pipeline: what the selector has learned of it is explained") {
+  RuntimeFixture fixture;
+  Chain chain;
+  PipelineRequest request = chain.on_beta();
+  request.repeat = 4;
+  REQUIRE(fixture.runtime().run(request).status.text() == "ok");
+  request.device.clear();
+  for (PipelineTensor& tensor : request.pipeline.tensors) tensor.host = nullptr;  // its tensors do not matter
+  const Explanation explanation = fixture.runtime().explain(request).value();
+  CHECK_THAT(explanation.bucket, Catch::Matchers::Matches("pipeline [0-9a-f]{32}"));
+  REQUIRE(explanation.candidates.size() == 2);
+  for (const CandidateCost& candidate : explanation.candidates) {
+    CHECK(candidate.runs == (candidate.device == "beta" ? 3 : 0));  // beside the first run in this process
+    CHECK(candidate.cold == (candidate.device != "beta"));
+  }
+  request.pipeline.steps.clear();
+  CHECK_THAT(fixture.runtime().explain(request).error().message, Contains("has no steps"));
+}
+
 TEST_CASE("pipeline: the selector chooses for the whole, and learns each of its runs") {
   Told told;
   RuntimeFixture fixture;
