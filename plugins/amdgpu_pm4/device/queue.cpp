@@ -19,6 +19,9 @@ constexpr std::chrono::milliseconds slice{250};
 constexpr std::chrono::seconds patience_at_the_end{10};
 
 constexpr std::size_t most_kept_submissions = 16, most_kept_passes = 1 << 14;
+// After so many others a kept submission makes room. More than both kinds that are remembered, so that none comes back
+// just when it has gone.
+constexpr std::uint64_t submissions_unused = 128;
 // Of the command buffers of a kept submission, which should be one.
 constexpr std::uint64_t least_kept_chunk_bytes = 4 << 10, dispatch_bytes = 256, most_chunk_bytes = 1 << 20;
 
@@ -121,7 +124,7 @@ Result<std::uint64_t> Queue::submit(const std::vector<BoundPass>& passes, Dispat
     if (Status refused = check_quarantine(*checked); !refused.ok()) return refused;
   }
   std::shared_ptr<KeptSubmission> kept;
-  if (!key.words.empty() && passes.size() <= most_kept_passes && came_before(key.hash)) {
+  if (!key.words.empty() && passes.size() <= most_kept_passes && came_before(key.hash) && room_to_keep(key)) {
     kept = std::make_shared<KeptSubmission>();
     kept->key = std::move(key);
   }
@@ -135,7 +138,7 @@ Result<std::uint64_t> Queue::submit(const std::vector<BoundPass>& passes, Dispat
       if (kept != nullptr) {
         kept->last_value = value;
         in_flight_.back().kept = kept;
-        keep(std::move(kept));
+        kept_.push_back(std::move(kept));
       }
       return value;
     }
@@ -556,11 +559,20 @@ bool Queue::came_before(std::uint64_t hash) {
   return false;
 }
 
-// In place of the one that was unused for longest. One in flight keeps its memory until it has ended.
-void Queue::keep(std::shared_ptr<KeptSubmission> kept) {
-  if (kept_.size() == most_kept_submissions)
-    kept_.erase(std::ranges::min_element(kept_, {}, &KeptSubmission::last_value));
-  kept_.push_back(std::move(kept));
+// Makes room for one more. false: an equal one is in flight, or all are in use: where more come in turns than have
+// room, some stay.
+bool Queue::room_to_keep(const DispatchKey& key) {
+  const auto equal = [&](const std::shared_ptr<KeptSubmission>& kept) { return kept->key == key; };
+  if (std::ranges::any_of(kept_, equal)) return false;
+  std::erase_if(kept_, [](const std::shared_ptr<KeptSubmission>& kept) {
+    const auto is_gone = [](const auto& object) { return object.expired(); };
+    return std::ranges::any_of(kept->kernels, is_gone) || std::ranges::any_of(kept->buffers, is_gone);
+  });
+  if (kept_.size() < most_kept_submissions) return true;
+  const auto oldest = std::ranges::min_element(kept_, {}, &KeptSubmission::last_value);
+  if ((*oldest)->last_value + submissions_unused > results_.next()) return false;
+  kept_.erase(oldest);  // one in flight keeps its memory until it has ended
+  return true;
 }
 
 }  // namespace kiln::amdgpu_pm4

@@ -66,7 +66,7 @@ class Queue final : private ChunkSource {
   Status hand_over(InFlight work, const CommandRange& commands, std::span<const std::uint32_t> handles);
   Status check_quarantine(const LoadedKernel& kernel) const;
   bool came_before(std::uint64_t hash);
-  void keep(std::shared_ptr<KeptSubmission> kept);
+  bool room_to_keep(const DispatchKey& key);
   Result<StreamChunk> next_chunk() noexcept override;
   Result<RingPart> take(RingBuffer& ring, std::uint64_t bytes, std::uint64_t alignment);
   Status build(const std::vector<BoundPass>& passes, InFlight& work, PassTable& table);

@@ -246,14 +246,49 @@ TEST_CASE("queue: kept commands keep no buffer and no program, and are bounded")
   CHECK_FALSE(f.gpu->buffers.contains(buffer));
   CHECK_FALSE(f.gpu->buffers.contains(code));
 
-  const std::size_t before = f.gpu->buffers.size();
+  const std::size_t before = f.gpu->buffers.size();  // with commands, arguments and stamps of the first
   for (std::uint64_t word = 2; word < 100; ++word) {
     for (int i = 0; i < 3; ++i) CHECK(f.wait(f.submit({f.pass(f.good)}, word, again)).ok());
-    CHECK(again);
+    CHECK(f.gpu->buffers.size() <= before + std::size_t{15 * 3});
   }
-  CHECK(f.gpu->buffers.size() <= before + std::size_t{15 * 3});  // commands, arguments and stamps of 16
+  for (int i = 0; i < 3; ++i) CHECK(f.wait(f.submit({f.pass(f.good)}, 99, again)).ok());
+  CHECK(again);  // the first ones were unused for long
   CHECK(f.wait(f.submit({f.pass(f.good)}, 2, again)).ok());
-  CHECK_FALSE(again);  // unused for longest
+  CHECK_FALSE(again);
+}
+
+TEST_CASE("queue: of more dispatches in turns than are kept, some are, and none is written twice to be kept") {
+  const Fixture f;
+  const std::uint64_t many = GENERATE(17u, 30u, 60u, 79u, 100u, 200u);
+  bool again = false;
+  std::vector<std::size_t> kept;  // in each round
+  for (int round = 0; round < 6; ++round) {
+    const std::size_t buffers = f.gpu->buffers.size();
+    std::size_t count = 0;
+    for (std::uint64_t word = 1; word <= many; ++word) {
+      CHECK(f.wait(f.submit({f.pass(f.good)}, word, again)).ok());
+      count += again;
+    }
+    kept.push_back(count);
+    CHECK((round < 3 || f.gpu->buffers.size() == buffers));
+  }
+  CAPTURE(many, kept);
+  CHECK(kept.back() == (many <= 64 ? 16 : 0));  // more are not remembered
+}
+
+TEST_CASE("queue: a burst of equal dispatches keeps one") {
+  const Fixture f;
+  bool again = false;
+  f.gpu->held = true;
+  std::vector<std::uint64_t> values;
+  for (int i = 0; i < 12; ++i) values.push_back(f.submit({f.pass(f.good)}, 1, again));
+  const std::size_t buffers = f.gpu->buffers.size();
+  for (int i = 0; i < 12; ++i) values.push_back(f.submit({f.pass(f.good)}, 1, again));
+  CHECK(f.gpu->buffers.size() == buffers);
+  f.gpu->run_held();
+  for (const std::uint64_t value : values) CHECK(f.wait(value).ok());
+  CHECK(f.wait(f.submit({f.pass(f.good)}, 1, again)).ok());
+  CHECK(again);
 }
 
 TEST_CASE("queue: who hangs the device in kept commands is named, and they run no more") {
