@@ -2,7 +2,9 @@
 #include "c_interface/runtime.hpp"
 #include "c_interface/status.hpp"
 
+#include <kiln/clock.hpp>
 #include <kiln/run_request.hpp>
+#include <kiln/stop_scope.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -24,8 +26,7 @@ kiln_status* changed(const char* function, kiln_job* job, const std::function<St
     if (job->state == kiln_job::State::running) {
       return unavailable(std::string(function) + ": job '" + job->request.name + "' runs. Wait for it first");
     }
-    job->recorded.reset();
-    job->pipeline_ran = false;
+    job->drop_recording();
     Status status = change(*job);
     job->is_whole = false;
     return status.ok() ? status : status.within("job '" + job->request.name + "'");
@@ -184,28 +185,79 @@ RunReport kiln_job::run_once(RunRequest& with) {
   return ran;
 }
 
+namespace {
+
+// What the selector only looks at runs at most three times in a row.
+constexpr std::uint32_t runs_before_recording = 4;
+// Then the selector chooses anew: another device may be faster by now, or serve again.
+constexpr std::chrono::seconds time_between_choices{10};
+constexpr std::uint64_t most_recorded_bytes = std::uint64_t{256} << 20;  // of all jobs of a runtime
+
+std::uint64_t bytes_on_device(const PipelineRequest& request, const RunReport& ran) {
+  std::uint64_t bytes = ran.intermediate_bytes;
+  for (const PipelineTensor& tensor : request.pipeline.tensors) {
+    if (tensor.host != nullptr) bytes += tensor.host->bytes().size();
+  }
+  return bytes;
+}
+
+}  // namespace
+
+void kiln_job::drop_recording() noexcept {
+  recorded.reset();
+  owner.recorded_bytes -= std::exchange(recorded_bytes, 0);
+  runs_on_device = 0;
+}
+
+// On the device that ran it. What cannot be recorded is run as before.
+void kiln_job::record_pipeline() {
+  owner.recorded_bytes -= std::exchange(recorded_bytes, 0);
+  const std::uint64_t bytes = bytes_on_device(*pipeline, last_run);
+  if (owner.recorded_bytes.fetch_add(bytes) + bytes > most_recorded_bytes) {
+    owner.recorded_bytes -= bytes;
+    return;
+  }
+  recorded_bytes = bytes;
+  const kiln::StopScope building(&stop);
+  PipelineRequest request = *pipeline;
+  request.device = last_run.device.id;
+  request.repeat = 1;
+  request.timeout.reset();
+  request.stop = nullptr;
+  request.progress = nullptr;
+  auto made = owner.runtime->record(std::move(request));
+  if (!made || (*made)->device().id != last_run.device.id) return drop_recording();
+  recorded = std::move(*made);
+  recorded_at = kiln::Clock::now();
+}
+
 RunReport kiln_job::run_pipeline(const RunRequest& with) {
   const PipelineCheck check = described->has_reference() ? PipelineCheck::final : PipelineCheck::steps;
   pipeline->device = with.device;
   pipeline->check = with.verify ? check : PipelineCheck::none;
-  if (pipeline_ran && recorded == nullptr && with.repeat <= 1 && !with.progress) {
-    if (auto made = owner.runtime->record(*pipeline)) recorded = std::move(*made);
-  }
-  if (recorded != nullptr) {
+  const bool is_single = with.repeat <= 1 && !with.progress;
+  const bool is_wanted = with.device.empty() || with.device == last_run.device.id;
+  if (recorded != nullptr && kiln::Clock::now() - recorded_at > time_between_choices) drop_recording();
+  const std::uint32_t enough = with.device.empty() ? runs_before_recording : 1;
+  if (is_single && recorded == nullptr && is_wanted && runs_on_device >= enough) record_pipeline();
+  if (is_single && recorded != nullptr) {
     RunReport replayed = owner.runtime->replay(*recorded, {with.timeout, with.stop});
-    if (replayed.status.ok()) return replayed;
-    recorded.reset();
+    replayed.selected_because = last_run.selected_because;
     const StatusCode code = replayed.status.code;
-    if (code == StatusCode::cancelled || code == StatusCode::timeout) return replayed;
+    if (!replayed.status.ok()) drop_recording();
+    const bool another_may_serve =
+        code == StatusCode::unavailable || code == StatusCode::device_lost || code == StatusCode::unsupported;
+    if (!another_may_serve) return replayed;
   }
-  // Another device may run what this one fails to.
   PipelineRequest once = *pipeline;
   once.repeat = with.repeat;
   once.timeout = with.timeout;
   once.stop = with.stop;
   once.progress = with.progress;
   RunReport ran = owner.runtime->run(once);
-  pipeline_ran = ran.status.ok();
+  const bool again = ran.status.ok() && runs_on_device != 0 && ran.device.id == last_run.device.id;
+  runs_on_device = !ran.status.ok() ? 0 : again ? runs_on_device + 1 : 1;
+  last_run = ran;
   return ran;
 }
 

@@ -11,6 +11,7 @@
 #include <kiln.h>
 
 #include <kiln/chrome_trace.hpp>
+#include <kiln/clock.hpp>
 #include <kiln/plugin_loader.hpp>
 #include <kiln/runtime.hpp>
 
@@ -35,6 +36,7 @@ struct kiln_runtime {
   kiln::ChromeTrace trace;
   const bool is_traced;
   std::unique_ptr<kiln::Runtime> runtime;    // before the registry and the trace
+  std::atomic<std::uint64_t> recorded_bytes{0};  // device memory that recorded pipelines of jobs hold, about
   kiln::c_interface::WorkerThreads workers;  // ends before the runtime
 };
 
@@ -88,6 +90,7 @@ struct kiln_job {
   enum class State : std::uint8_t { idle, running, finished };
 
   explicit kiln_job(kiln_runtime& of) : owner(of) {}
+  ~kiln_job() { drop_recording(); }
 
   kiln_runtime& owner;
   kiln::RunRequest request;
@@ -96,8 +99,11 @@ struct kiln_job {
   bool is_kernel = false, is_whole = false;                  // whole: complete() was called since the last change
   std::optional<kiln::c_interface::DescribedJob> described;  // `tensors` are its tensors, in order
   std::optional<kiln::PipelineRequest> pipeline;             // of a description; runs instead of `request`
-  std::unique_ptr<kiln::RecordedRequests> recorded;          // of `pipeline`; null: changed since, or it ran once at most
-  bool pipeline_ran = false;
+  std::unique_ptr<kiln::RecordedRequests> recorded;          // of `pipeline`; null: it is recorded by each run
+  std::uint64_t recorded_bytes = 0;                          // of owner.recorded_bytes
+  kiln::Clock::time_point recorded_at;
+  kiln::RunReport last_run;                                  // of `pipeline`, before it was recorded
+  std::uint32_t runs_on_device = 0;                          // in a row, since the last change
   std::vector<std::vector<std::byte>> uniforms;              // values of kernel.uniforms
   std::shared_ptr<kiln::c_interface::BorrowedTensors> borrowed = std::make_shared<kiln::c_interface::BorrowedTensors>();
 
@@ -114,8 +120,10 @@ struct kiln_job {
   kiln::Status complete_kernel();
   // Runs the completed request with the tensors' contents.
   kiln::RunReport run_once(kiln::RunRequest& with);
-  // From its second run on, a pipeline is replayed.
+  // A pipeline that one device runs again and again is recorded and replayed.
   kiln::RunReport run_pipeline(const kiln::RunRequest& with);
+  void record_pipeline();
+  void drop_recording() noexcept;
 };
 
 namespace kiln::c_interface {

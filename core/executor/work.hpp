@@ -97,6 +97,7 @@ class RecordedWork final : public Recording, public Work {
   static Result<std::shared_ptr<RecordedWork>> create(std::vector<Submission> submissions);
 
   std::size_t jobs() const noexcept override { return submissions_.size(); }
+  bool in_flight() const noexcept override { return in_flight_.load(std::memory_order_acquire); }
   const std::shared_ptr<Device>& device() const noexcept { return submissions_.front().device; }
 
   // false: it is already in flight. Otherwise it counts as in flight until release().

@@ -6,6 +6,7 @@
 #include "selector/sample_filter.hpp"
 
 #include <kiln/clock.hpp>
+#include <kiln/operation.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -56,6 +57,8 @@ class PipelineRun final : public RecordedState {
     make_requests();
     bucket_ = bucket_of(pipeline_, schedule_, rounds_);
     jobs = schedule_.runs.size();
+    of_layers = std::ranges::all_of(schedule_.steps,
+                                    [](const PipelineStep* step) { return operation_of(step->spec).is_layer; });
   }
 
   RunReport run() {
@@ -70,7 +73,8 @@ class PipelineRun final : public RecordedState {
   }
 
   Status record_once() {
-    const RunRequest largest = largest_step();
+    RunRequest largest = largest_step();
+    largest.stop = current_stop();
     Job job(largest, state_.parts->trace);
     begin(job);
     return record_on_a_device(state_, job, *this);
@@ -93,6 +97,7 @@ class PipelineRun final : public RecordedState {
       units_ = single_units(schedule_);
       made = record_units(chosen, job);
     }
+    is_generic_ = job.generic;
     if (made) describe(**made, job.report);
     return made;
   }
@@ -106,7 +111,9 @@ class PipelineRun final : public RecordedState {
     }
     RunStatistics statistics;
     Status status = run_all(recording, *device, terms, replayed, statistics);
-    if (!status.ok() && status.code != StatusCode::wrong_result) restore_results();
+    // Not what was compared, and not where the device may still be at it.
+    const bool keeps = status.ok() || status.code == StatusCode::wrong_result || recording->in_flight();
+    if (!keeps) restore_results();
     return status;
   }
 
@@ -118,6 +125,8 @@ class PipelineRun final : public RecordedState {
     largest.name = pipeline_.name;
     largest.device = request_.device;
     largest.stop = request_.stop;
+    largest.repeat = request_.repeat;
+    largest.timeout = request_.timeout;
     return largest;
   }
 
@@ -249,6 +258,7 @@ class PipelineRun final : public RecordedState {
   }
 
   Result<std::shared_ptr<Recording>> record_units(const std::shared_ptr<Device>& device, Job& job) {
+    job.generic = false;
     std::vector<RunReport> reports;
     std::vector<std::size_t> request_of_unit;
     const std::vector<RunRequest> requests = requests_of(units_, request_of_unit);
@@ -279,10 +289,12 @@ class PipelineRun final : public RecordedState {
 
   RunOutcome run_on(const std::shared_ptr<Device>& chosen, Job& job) {
     RunOutcome outcome;
+    restore_results();  // another device may have begun
+    had_device = true;
     auto made = record(chosen, job);
-    outcome.of_device = !executor_refuses;
     outcome.status = made ? run_all(*made, *chosen, {request_.timeout, request_.stop}, job.report, outcome.statistics)
                           : std::move(made).error();
+    outcome.of_device = had_device && !executor_refuses;
     return outcome;
   }
 
@@ -313,10 +325,13 @@ class PipelineRun final : public RecordedState {
         return cancelled("stopped on request after " + std::to_string(run) + " runs");
       }
       const bool checked = request_.check != PipelineCheck::none && (run == 0 || run + 1 == runs);
-      restore_results();
+      if (run != 0) restore_results();
       if (checked) poison();
-      const bool ran_before = state_.parts->history.begin_run(bucket_, on.info().id);
-      auto measured = replay(made, on, terms);
+      ReplayOutcome outcome = replay(made, on, terms);
+      had_device = outcome.had_device;
+      Result<Measurement>& measured = outcome.measurement;
+      if (!had_device) return std::move(measured).error();
+      const bool ran_before = is_generic_ || state_.parts->history.begin_run(bucket_, on.info().id);
       RunConditions conditions;
       if (run == 0) conditions.build_ns = report.build_ns;
       if (!measured) {
@@ -336,7 +351,7 @@ class PipelineRun final : public RecordedState {
         conditions.status = checker.compare(report);
         measured->verified = report.verified;
       }
-      state_.parts->selector->record(bucket_, on.info(), *measured, conditions);
+      if (!is_generic_) state_.parts->selector->record(bucket_, on.info(), *measured, conditions);
       if (!conditions.status.ok()) return conditions.status;
       const Status above = selector::check_roof({bucket_.flops, bucket_.saving}, on.info(), *measured);
       if (!above.ok()) {
@@ -358,7 +373,9 @@ class PipelineRun final : public RecordedState {
       if (Status status = measure_steps(made, on, terms, report); !status.ok()) return status;
     }
     if (request_.check != PipelineCheck::steps) return {};
-    return checker.check_steps(state_, on, requests_, terms, report);
+    Status status = checker.check_steps(state_, on, requests_, terms, report);
+    had_device = status.ok();  // jobs that failed have been counted
+    return status;
   }
 
   void poison() const {
@@ -368,7 +385,7 @@ class PipelineRun final : public RecordedState {
     }
   }
 
-  Result<Measurement> replay(const std::shared_ptr<Recording>& made, const Device& on, const ReplayTerms& terms) {
+  ReplayOutcome replay(const std::shared_ptr<Recording>& made, const Device& on, const ReplayTerms& terms) {
     const Deadline deadline = Deadline::after(terms.timeout.value_or(state_.parts->config.executor.timeout));
     return state_.runner.replay(made, on.info(), deadline, terms.stop);
   }
@@ -376,8 +393,10 @@ class PipelineRun final : public RecordedState {
   Status measure_steps(const std::shared_ptr<Recording>& made, const Device& on, const ReplayTerms& terms,
                        RunReport& report) {
     made->measures_each = true;
-    const auto measured = replay(made, on, terms);
+    const ReplayOutcome outcome = replay(made, on, terms);
     made->measures_each = false;
+    had_device = outcome.had_device;
+    const Result<Measurement>& measured = outcome.measurement;
     if (!measured) return measured.error();
     if (made->measured.size() != units_.size()) return {};
     std::uint64_t inner_bytes = 0;  // chains run one after another in the same memory
@@ -417,6 +436,7 @@ class PipelineRun final : public RecordedState {
   std::vector<RunRequest> requests_;   // by step
   std::vector<std::uint64_t> rounds_;  // by step
   ShapeBucket bucket_;
+  bool is_generic_ = false;          // it runs until its own programs are built
   std::vector<RunReport> reports_;   // by step
   std::vector<ScheduleUnit> units_;  // of the recording, one for each submission
 };

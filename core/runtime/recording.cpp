@@ -3,6 +3,8 @@
 #include "runtime/runtime_state.hpp"
 #include "runtime/verification.hpp"
 
+#include <kiln/operation.hpp>
+
 #include <algorithm>
 #include <iterator>
 #include <optional>
@@ -86,12 +88,16 @@ Result<std::vector<Submission>> submissions_of(RuntimeState& state, const std::v
   Tier slowest = Tier::memory;
   sum.build_ns = 0;
   sum.keys.clear();
+  const std::atomic<bool>* const stop = current_stop();
   for (const RunRequest& request : requests) {
+    if (stop_requested(stop)) return cancelled("stopped on request");
     Job job(request);
+    const StopScope building(stop);  // the request has no flag of its own
     auto acquired = state.programs.acquire(job, *device, state.planner.plan(job, *device));
     std::ranges::move(job.report.notes, std::back_inserter(sum.notes));
     if (!acquired) return std::move(acquired).error().within("request '" + request.name + "'");
     for (const std::string& note : job.plan_notes) recording.plan_notes.push_back(request.name + ": " + note);
+    recording.generic = recording.generic || acquired->generic;
     slowest = std::min(slowest, job.report.tier);  // Tier is ordered from the slowest
     sum.build_ns += job.report.build_ns;
     sum.keys.insert(sum.keys.end(), job.report.keys.begin(), job.report.keys.end());
@@ -112,6 +118,8 @@ class RequestList final : public RecordedState {
  public:
   RequestList(RuntimeState& state, std::vector<RunRequest> requests) : state_(state), requests_(std::move(requests)) {
     jobs = requests_.size();
+    of_layers =
+        std::ranges::all_of(requests_, [](const RunRequest& request) { return operation_of(request.spec).is_layer; });
   }
 
   const std::vector<RunRequest>& requests() const noexcept { return requests_; }
@@ -127,7 +135,9 @@ class RequestList final : public RecordedState {
       if (request.verify) poison_outputs(request);
     }
     const Deadline deadline = Deadline::after(terms.timeout.value_or(state_.parts->config.executor.timeout));
-    auto measured = state_.runner.replay(recording, replayed.device, deadline, terms.stop);
+    ReplayOutcome outcome = state_.runner.replay(recording, replayed.device, deadline, terms.stop);
+    had_device = outcome.had_device;
+    Result<Measurement>& measured = outcome.measurement;
     if (!measured) return std::move(measured).error();
     measured->tier = replayed.tier;
     replayed.first_output_ns = now_ns();
@@ -160,6 +170,7 @@ Result<std::shared_ptr<Recording>> RecordedState::record_with(Executor& executor
 }
 
 Status record_on_a_device(RuntimeState& state, Job& job, RecordedState& made) {
+  job.is_recorded = true;
   while (const auto chosen = state.router.next(job)) {
     RunOutcome outcome;
     auto recording = made.record(chosen, job);
@@ -191,6 +202,7 @@ Result<std::unique_ptr<RecordedRequests>> Runtime::record(std::vector<RunRequest
   auto made = std::make_unique<RequestList>(*state_, std::move(requests));
   RunRequest wanted = largest(made->requests());
   wanted.device = device;
+  wanted.stop = current_stop();
   Job job(wanted);
   job.report.name = "recording of " + std::to_string(made->jobs);
   job.report.op = "recording";
@@ -208,10 +220,18 @@ RunReport Runtime::replay(RecordedRequests& recorded, const ReplayTerms& terms) 
     report = made.report;
     TracedWork span(state_->parts->trace, TraceArea::runtime, report.name);
     const JobMetrics::UnderWay under_way(state_->parts->metrics, report.device.id);
-    report.status = made.replay_once(terms, report);
+    made.had_device = false;
+    // Before anything is written to tensors that the device may still use.
+    report.status = made.recording->in_flight()
+                        ? invalid_argument(
+                              "replay: the recording is in flight still: a replay before timed out or was "
+                              "cancelled, and the device has not finished it")
+                        : made.replay_once(terms, report);
     if (report.status.code == StatusCode::device_lost) {
       const std::string aside = state_->parts->devices.set_aside(report.device.id, report.status, made.device.get());
       report.notes.push_back(report.device.id + " was lost" + (aside.empty() ? "" : " (set aside for " + aside + ")"));
+    } else if (made.had_device) {
+      state_->router.replayed(*made.device, report.status, made.of_layers);
     }
     state_->learner.finish(report, span);
     // The programs were there before this replay began.

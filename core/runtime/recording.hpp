@@ -20,7 +20,7 @@ struct RecordedState {
 
   // Gets all programs on the device and records them. The report of the job gets what every replay has alike.
   virtual Result<std::shared_ptr<Recording>> record(const std::shared_ptr<Device>& chosen, Job& job) = 0;
-  // Runs once, and compares what is to be verified.
+  // Runs once, and compares what is to be verified. Sets had_device.
   virtual Status replay_once(const ReplayTerms& terms, RunReport& replayed) = 0;
 
   std::size_t jobs = 0;
@@ -29,6 +29,8 @@ struct RecordedState {
   RunReport report;                // of what every replay has alike
   std::vector<std::string> notes;  // of the plans, with the names of their requests
   bool executor_refuses = false;   // it does not record: it does so for no device
+  bool of_layers = false;          // no step is a user's kernel, whose results are not the device's fault
+  bool had_device = false;         // of the last replay: ReplayOutcome::had_device
 
  protected:
   Result<std::shared_ptr<Recording>> record_with(Executor& executor, std::vector<Submission> submissions);

@@ -18,9 +18,9 @@ bool another_device_may_serve(const Status& status) {
 
 // Errors that count against the device; after several in a row it is set aside. What a user's kernel computes is not
 // the device's fault.
-bool is_device_failure(const Status& status, const RunRequest& request) {
+bool is_device_failure(const Status& status, bool of_layers) {
   return status.code == StatusCode::timeout || status.code == StatusCode::internal ||
-         (status.code == StatusCode::wrong_result && operation_of(request.spec).is_layer);
+         (status.code == StatusCode::wrong_result && of_layers);
 }
 
 ShapeBucket bucket_of(const Job& job) {
@@ -78,12 +78,19 @@ std::shared_ptr<Device> Router::next(Job& job) {
 
 bool Router::settled(Job& job, const Device& device, const RunOutcome& outcome) { return ends(job, &device, outcome); }
 
+void Router::replayed(const Device& device, const Status& status, bool of_layers) {
+  if (status.ok()) devices_.served(device.info().id);
+  if (is_device_failure(status, of_layers)) devices_.failed(device.info().id, status, &device);
+}
+
 bool Router::ends(Job& job, const Device* device, const RunOutcome& outcome) {
   RunReport& report = job.report;
   const Status& status = outcome.status;
-  if (status.ok() && !outcome.runs.empty()) devices_.served(job.device);
+  if (status.ok() && report.runs != 0) devices_.served(job.device);
   if (status.ok() || !outcome.of_device || !another_device_may_serve(status) || stop_requested(job.request.stop)) {
-    if (outcome.of_device && is_device_failure(status, job.request)) devices_.failed(job.device, status, device);
+    if (outcome.of_device && is_device_failure(status, operation_of(job.request.spec).is_layer)) {
+      devices_.failed(job.device, status, device);
+    }
     report.status = status;
     // A text that this device refuses may be right for another one, which failed for a reason of its own.
     if (status.code == StatusCode::invalid_argument && !job.passed_over.empty()) {
@@ -255,7 +262,7 @@ JobTerms Router::terms_of(const Job& job, const std::vector<Candidate>& offered)
   const RunRequest& request = job.request;
   JobTerms terms;
   terms.repeat = std::max(request.repeat, 1u);
-  terms.has_deadline = request.timeout.has_value();
+  terms.has_deadline = request.timeout.has_value() || job.is_recorded;
   // The job itself builds what failed before, and reports the error.
   terms.can_build_ahead = config_.selector.serve_while_building && request.device.empty() && job.pipeline == nullptr &&
                           std::ranges::none_of(offered, [&](const Candidate& candidate) {

@@ -29,6 +29,8 @@ class Router {
   std::shared_ptr<Device> next(Job& job);
   // Returns whether the job ends with this outcome. false: try another device.
   bool settled(Job& job, const Device& device, const RunOutcome& outcome);
+  // Counts the end of a replay for or against its device, as settled() does for a job.
+  void replayed(const Device& device, const Status& status, bool of_layers);
 
   // See Runtime::explain(). Ignores the status of the job's report.
   Result<Explanation> explain(Job& job);

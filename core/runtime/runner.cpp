@@ -197,19 +197,24 @@ Result<Measurement> Runner::run_once(const Job& job, const std::shared_ptr<Devic
   return await(*fence, request.stop, deadline);
 }
 
-Result<Measurement> Runner::replay(const std::shared_ptr<Recording>& recording, const DeviceInfo& device,
-                                   Deadline deadline, const std::atomic<bool>* stop) {
+ReplayOutcome Runner::replay(const std::shared_ptr<Recording>& recording, const DeviceInfo& device, Deadline deadline,
+                             const std::atomic<bool>* stop) {
+  const auto patience_ns = static_cast<std::uint64_t>(std::max<std::int64_t>(deadline.left().count(), 0));
   auto use = resources_.begin_turn(device, deadline, stop);
-  if (!use) return std::move(use).error();
+  if (!use) return {std::move(use).error(), false};
   auto fence = executor_.replay(recording, deadline);
-  auto measurement = fence ? await(*fence, stop, deadline) : Result<Measurement>(fence.error());
+  ReplayOutcome outcome{fence ? await(*fence, stop, deadline) : Result<Measurement>(fence.error())};
   const bool contended = use->contended();
   use->end();
-  if (!measurement) return measurement;
-  measurement->contended = contended;
-  measurement->queue_ns += use->waited_ns();
-  measurement->wall_ns += use->waited_ns();
-  return measurement;
+  if (!outcome.measurement) {
+    const bool is_late = outcome.measurement.error().code == StatusCode::timeout;
+    outcome.had_device = !is_late || use->waited_ns() <= patience_ns / 2;
+    return outcome;
+  }
+  outcome.measurement->contended = contended;
+  outcome.measurement->queue_ns += use->waited_ns();
+  outcome.measurement->wall_ns += use->waited_ns();
+  return outcome;
 }
 
 Result<Measurement> Runner::await(Fence fence, const std::atomic<bool>* stop, Deadline deadline) {

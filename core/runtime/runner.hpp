@@ -53,6 +53,11 @@ struct RunOutcome {
   RunStatistics statistics;       // valid runs only: correct output, and not faster than the device's roof
 };
 
+struct ReplayOutcome {
+  Result<Measurement> measurement;
+  bool had_device = true;  // false: others had it for most of the time until the deadline, or until the stop
+};
+
 class Runner {
  public:
   Runner(const Config& config, TraceSink* trace, Executor& executor, ResourceUse& resources, WorkHistory& history,
@@ -63,8 +68,8 @@ class Runner {
   RunOutcome run(Job& job, const std::shared_ptr<Device>& device, const Result<AcquiredPrograms>& programs);
 
   // Runs a recording once.
-  Result<Measurement> replay(const std::shared_ptr<Recording>& recording, const DeviceInfo& device, Deadline deadline,
-                             const std::atomic<bool>* stop);
+  ReplayOutcome replay(const std::shared_ptr<Recording>& recording, const DeviceInfo& device, Deadline deadline,
+                       const std::atomic<bool>* stop);
   // Compares the outputs with the reference and records the verdict in the report.
   Status compare(const RunRequest& request, RunReport& report);
 

@@ -140,6 +140,49 @@ TEST_CASE("described: a pipeline that runs again is replayed, until something of
   runs(3, 1);
   must(kiln_job_repeat(job.get(), 2));
   runs(2, 2);  // repeated runs are recorded anew
+  must(kiln_job_repeat(job.get(), 1));
+  must(kiln_job_device(job.get(), nullptr));
+  // The selector looks at each device first. Four runs in a row on one are no looks.
+  const auto plans_of_a_run = [&] {
+    char* text = nullptr;
+    must(kiln_runtime_trace(jobs.runtime, &text));
+    kiln_text_free(text);
+    x.values = {++next, 2, 3, 4};
+    must(kiln_job_run(job.get()));
+    CHECK(y.values == x.values);
+    must(kiln_runtime_trace(jobs.runtime, &text));
+    const auto trace = parsed(text);
+    return std::ranges::count_if(trace["traceEvents"], [](const auto& event) { return event["name"] == "plan"; });
+  };
+  int run = 0;
+  while (run < 100 && plans_of_a_run() != 0) ++run;
+  CHECK(run >= 5);
+  CHECK(run < 100);
+  CHECK(plans_of_a_run() == 0);
+}
+
+TEST_CASE("described: a pipeline that is cancelled at any time runs again") {
+  Jobs jobs;
+  const Job job = job_of(jobs.runtime, "net");
+  must(kiln_job_toml(job.get(), two_products, nullptr));
+  Block x, w1, w2, b, y;
+  x.values = {1, 2, 3, 4};
+  w1.values = {1, 0, 0, 1};
+  w2.values = {1, 0, 0, 1};
+  give(job.get(), "x", x.values.data(), {2, 2});
+  give(job.get(), "w1", w1.values.data(), {2, 2});
+  give(job.get(), "b", b.values.data(), {2});
+  give(job.get(), "w2", w2.values.data(), {2, 2});
+  give(job.get(), "y", y.values.data(), {2, 2});
+  must(kiln_job_device(job.get(), "cpu"));
+  for (int run = 0; run < 60; ++run) {
+    must(kiln_job_start(job.get()));
+    if (run % 3 == 0) kiln_job_cancel(job.get());
+    const Answer answer(kiln_job_wait(job.get(), 60000));
+    CHECK((answer.code == KILN_OK || (run % 3 == 0 && answer.code == KILN_CANCELLED)));
+    if (answer.code == KILN_OK) CHECK(y.values == x.values);
+    x.values[0] += 1;
+  }
 }
 
 TEST_CASE("described: a layer in TOML") {

@@ -77,6 +77,8 @@ class Recording {
   Recording& operator=(const Recording&) = delete;
   virtual ~Recording();
   virtual std::size_t jobs() const noexcept = 0;
+  // false also where the executor does not know.
+  virtual bool in_flight() const noexcept { return false; }
 
   // Bytes of device memory of all DeviceTensors, and the most that are needed at one time.
   std::uint64_t device_bytes = 0, live_bytes = 0;

@@ -92,7 +92,9 @@ class Runtime {
   // invalid_argument: the request has repeat, progress, timeout or stop set, or run() would reject it.
   Result<std::unique_ptr<RecordedRequests>> record(PipelineRequest request);
   // Runs what was recorded with the current contents of its tensors. The report has totals of all requests. The first
-  // replay includes one-time work of the device. Replays of requests are not learned. device_lost: call record() again.
+  // replay includes one-time work of the device. Replays of requests are not learned. After an error the results of
+  // a pipeline hold what they held before; after wrong_result they hold that. After timeout and cancelled the device may
+  // still write them: the next replay is invalid_argument until it has finished. device_lost: call record() again.
   RunReport replay(RecordedRequests& recorded, const ReplayTerms& terms = {});
 
   // Returns the selector's current figures for a request. Opens the devices, but runs and records nothing. Ignores the

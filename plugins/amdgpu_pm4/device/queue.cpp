@@ -95,7 +95,8 @@ Result<std::optional<std::uint64_t>> Queue::submit_again(const DispatchKey& key)
     if (Status refused = check_quarantine(*kernel); !refused.ok()) return refused;
   }
   for (const auto& buffer : kept.buffers) work.buffers.push_back(buffer.lock());
-  kept.last_value = work.value;
+  kept.last_use = ++keyed_;
+  const std::uint64_t value = work.value;
   const Status status = hand_over(std::move(work), kept.commands, kept.handles);
   if (status.code == StatusCode::device_lost) lose(status.message);
   if (!lost_.ok()) return lost_;
@@ -105,7 +106,7 @@ Result<std::optional<std::uint64_t>> Queue::submit_again(const DispatchKey& key)
     return std::optional<std::uint64_t>();
   if (!status.ok()) return status.within(settings_.device);
   results_.begin();
-  return std::optional(kept.last_value);
+  return std::optional(value);
 }
 
 Status Queue::check_quarantine(const LoadedKernel& kernel) const {
@@ -124,6 +125,7 @@ Result<std::uint64_t> Queue::submit(const std::vector<BoundPass>& passes, Dispat
     if (Status refused = check_quarantine(*checked); !refused.ok()) return refused;
   }
   std::shared_ptr<KeptSubmission> kept;
+  if (!key.words.empty()) ++keyed_;
   if (!key.words.empty() && passes.size() <= most_kept_passes && came_before(key.hash) && room_to_keep(key)) {
     kept = std::make_shared<KeptSubmission>();
     kept->key = std::move(key);
@@ -136,7 +138,7 @@ Result<std::uint64_t> Queue::submit(const std::vector<BoundPass>& passes, Dispat
     if (status.ok()) {
       results_.begin();
       if (kept != nullptr) {
-        kept->last_value = value;
+        kept->last_use = keyed_;
         in_flight_.back().kept = kept;
         kept_.push_back(std::move(kept));
       }
@@ -569,8 +571,8 @@ bool Queue::room_to_keep(const DispatchKey& key) {
     return std::ranges::any_of(kept->kernels, is_gone) || std::ranges::any_of(kept->buffers, is_gone);
   });
   if (kept_.size() < most_kept_submissions) return true;
-  const auto oldest = std::ranges::min_element(kept_, {}, &KeptSubmission::last_value);
-  if ((*oldest)->last_value + submissions_unused > results_.next()) return false;
+  const auto oldest = std::ranges::min_element(kept_, {}, &KeptSubmission::last_use);
+  if ((*oldest)->last_use + submissions_unused > keyed_) return false;
   kept_.erase(oldest);  // one in flight keeps its memory until it has ended
   return true;
 }

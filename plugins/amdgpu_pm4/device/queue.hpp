@@ -110,6 +110,7 @@ class Queue final : private ChunkSource {
   std::vector<std::shared_ptr<KeptSubmission>> kept_;  // one that is shared is in flight
   std::array<std::uint64_t, 64> submitted_{};          // hashes of the last keys that were not kept
   std::size_t submitted_next_ = 0;
+  std::uint64_t keyed_ = 0;  // submissions with a key
 
   // Of the submission that is being made.
   InFlight* making_ = nullptr;

@@ -241,7 +241,7 @@ struct KeptSubmission {
   std::vector<std::weak_ptr<BufferObject>> buffers;
   std::shared_ptr<const PassTable> passes;
   RingPart stamps;
-  std::uint64_t last_value = 0;  // of the timeline, when it ran last
+  std::uint64_t last_use = 0;  // by the queue's count of dispatches with a key
 };
 
 // Which passes of a submission may overlap: the passes are cut into groups in their order, and those of one group

@@ -268,6 +268,7 @@ TEST_CASE("queue: of more dispatches in turns than are kept, some are, and none 
     for (std::uint64_t word = 1; word <= many; ++word) {
       CHECK(f.wait(f.submit({f.pass(f.good)}, word, again)).ok());
       count += again;
+      for (int other = 0; other < 8; ++other) CHECK(f.wait(f.submit({f.pass(f.good)})).ok());  // without a key
     }
     kept.push_back(count);
     CHECK((round < 3 || f.gpu->buffers.size() == buffers));

@@ -4,12 +4,14 @@
 
 #include <kiln/device_selector.hpp>
 #include <kiln/pipeline.hpp>
+#include <kiln/stop_scope.hpp>
 
 #include <catch2/catch.hpp>
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <thread>
 #include <tuple>
 
 using namespace kiln;
@@ -302,6 +304,78 @@ TEST_CASE("pipeline: a recorded one that changes a tensor goes on from it, and c
   REQUIRE(lost.notes.size() == 1);
   CHECK_THAT(lost.notes[0], Contains("beta was lost (set aside"));
   CHECK(values_in(*chain.input) == given);
+}
+
+TEST_CASE("pipeline: replays that fail leave the results as they were, and after three the device is set aside") {
+  RuntimeFixture fixture;
+  fixture.config.device.prefer = "beta";
+  Runtime& runtime = fixture.runtime();
+  support::FixtureControls& beta = fixture.controls("beta");
+  Chain chain;
+  PipelineRequest request = chain.on_beta();
+  request.device.clear();
+  request.check = PipelineCheck::final;  // fills the result with NaN before each run
+  const auto recorded = runtime.record(request).value();
+  const bool wrong = GENERATE(false, true);
+  beta.fail_at = beta.submits + 1;
+  CHECK(runtime.replay(*recorded).status.code == StatusCode::internal);
+  CHECK(runtime.replay(*recorded).status.text() == "ok");  // which ends the row of failures
+  for (int replay = 0; replay < 3; ++replay) {
+    std::ranges::fill(chain.output->as<float>(), 7.0f);
+    (wrong ? beta.wrong_at : beta.fail_at) = beta.submits + 1;
+    const RunReport failed = runtime.replay(*recorded);
+    CHECK(failed.status.code == (wrong ? StatusCode::wrong_result : StatusCode::internal));
+    CHECK((values_in(*chain.output) == std::vector<float>(108, 7.0f)) == !wrong);  // what is wrong can be looked at
+  }
+  const RunReport after = runtime.run(request);
+  CHECK(after.status.text() == "ok");
+  CHECK(after.device.id == "alpha");
+}
+
+TEST_CASE("pipeline: a replay that is late changes nothing while the device is at it") {
+  RuntimeFixture fixture;
+  Runtime& runtime = fixture.runtime();
+  support::FixtureControls& beta = fixture.controls("beta");
+  Chain chain;
+  PipelineRequest request = chain.on_beta();
+  request.check = PipelineCheck::final;
+  const auto recorded = runtime.record(request).value();
+  REQUIRE(runtime.replay(*recorded).status.text() == "ok");
+  const auto want = values_in(*chain.output);
+  beta.run.close();
+  CHECK(runtime.replay(*recorded, {std::chrono::seconds(1), nullptr}).status.code == StatusCode::timeout);
+  std::ranges::fill(chain.output->as<float>(), 7.0f);
+  const RunReport busy = runtime.replay(*recorded);
+  CHECK(busy.status.code == StatusCode::invalid_argument);
+  CHECK_THAT(busy.status.message, Contains("in flight still"));
+  CHECK(values_in(*chain.output) == std::vector<float>(108, 7.0f));  // not NaN
+  beta.run.open();
+  RunReport again = runtime.replay(*recorded);
+  for (int i = 0; i < 1000 && again.status.code == StatusCode::invalid_argument; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    again = runtime.replay(*recorded);
+  }
+  CHECK(again.status.text() == "ok");
+  CHECK(values_in(*chain.output) == want);
+}
+
+TEST_CASE("pipeline: recording it is stopped after the program that is being built") {
+  RuntimeFixture fixture;
+  Runtime& runtime = fixture.runtime();
+  support::FixtureControls& beta = fixture.controls("beta");
+  const Chain chain;
+  std::atomic<bool> stop{false};
+  beta.build.close();
+  std::thread stopping([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    stop = true;
+    beta.build.open();
+  });
+  const StopScope scope(&stop);
+  const auto recorded = runtime.record(chain.on_beta());
+  stopping.join();
+  REQUIRE_FALSE(recorded);
+  CHECK(recorded.error().code == StatusCode::cancelled);
 }
 
 TEST_CASE("pipeline: what cannot be recorded is refused") {
