@@ -1,5 +1,7 @@
 #include <kiln/tensor.hpp>
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -82,6 +84,14 @@ std::uint16_t to_half(double value) noexcept {
   return static_cast<std::uint16_t>(sign | bits);
 }
 
+namespace {
+
+// Tensors from this size on lie in huge pages where the kernel gives them on request: each small page costs a fault
+// when it is written first, and entries in the tables of the processor and of a hypervisor whenever it is read.
+constexpr std::size_t huge_page = std::size_t{2} << 20, large_bytes = std::size_t{16} << 20;
+
+}  // namespace
+
 std::string to_string(const Shape& shape) {
   std::string text = "[";
   for (std::size_t i = 0; i < shape.size(); ++i) {
@@ -95,11 +105,14 @@ Result<std::shared_ptr<HostTensor>> HostTensor::create(DType dtype, Shape shape)
   const auto elements = elements_of(dtype, shape);
   if (!elements) return elements.error();
   const std::size_t bytes = static_cast<std::size_t>(*elements) * size_of(dtype);
-  const std::size_t padded = (bytes + alignment - 1) / alignment * alignment;
-  auto* data = static_cast<std::byte*>(std::aligned_alloc(alignment, padded == 0 ? alignment : padded));
+  const std::size_t padded = std::max((bytes + alignment - 1) / alignment * alignment, alignment);
+  const bool is_large = padded >= large_bytes;
+  const std::size_t whole = is_large ? (padded + huge_page - 1) / huge_page * huge_page : padded;
+  auto* data = static_cast<std::byte*>(std::aligned_alloc(is_large ? huge_page : alignment, whole));
   if (data == nullptr) {
     return unavailable("tensor " + to_string(shape) + ": no memory for " + std::to_string(bytes) + " bytes");
   }
+  if (is_large) madvise(data, whole, MADV_HUGEPAGE);  // advice: a refusal changes nothing but speed
   std::memset(data, 0, padded);
   return std::shared_ptr<HostTensor>(new HostTensor(dtype, std::move(shape), *elements, data, bytes));
 }
