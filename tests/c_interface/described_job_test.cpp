@@ -99,19 +99,28 @@ TEST_CASE("described: a pipeline runs on tensors of the application, again with 
   CHECK(report["device"]["id"] == "cpu");
 }
 
+// `two_products` with unit matrices on the cpu: y = relu(x).
+struct Copy {
+  Job job;
+  Block x, w1, w2, b, y;
+
+  explicit Copy(kiln_runtime* runtime) : job(job_of(runtime, "net")) {
+    must(kiln_job_toml(job.get(), two_products, nullptr));
+    w1.values = w2.values = {1, 0, 0, 1};
+    give(job.get(), "x", x.values.data(), {2, 2});
+    give(job.get(), "w1", w1.values.data(), {2, 2});
+    give(job.get(), "b", b.values.data(), {2});
+    give(job.get(), "w2", w2.values.data(), {2, 2});
+    give(job.get(), "y", y.values.data(), {2, 2});
+    must(kiln_job_device(job.get(), "cpu"));
+  }
+};
+
 TEST_CASE("described: a pipeline that runs again is replayed, until something of the job is changed") {
   Jobs jobs(1);
-  const Job job = job_of(jobs.runtime, "net");
-  must(kiln_job_toml(job.get(), two_products, nullptr));
-  Block x, w1, w2, b, y;
-  w1.values = {1, 0, 0, 1};
-  w2.values = {1, 0, 0, 1};
-  give(job.get(), "x", x.values.data(), {2, 2});
-  give(job.get(), "w1", w1.values.data(), {2, 2});
-  give(job.get(), "b", b.values.data(), {2});
-  give(job.get(), "w2", w2.values.data(), {2, 2});
-  give(job.get(), "y", y.values.data(), {2, 2});
-  must(kiln_job_device(job.get(), "cpu"));
+  Copy copy(jobs.runtime);
+  const Job& job = copy.job;
+  Block &x = copy.x, &y = copy.y;
   float next = 0;
   const auto runs = [&](int count, std::uint64_t recordings) {
     char* text = nullptr;
@@ -163,18 +172,10 @@ TEST_CASE("described: a pipeline that runs again is replayed, until something of
 
 TEST_CASE("described: a pipeline that is cancelled at any time runs again") {
   Jobs jobs;
-  const Job job = job_of(jobs.runtime, "net");
-  must(kiln_job_toml(job.get(), two_products, nullptr));
-  Block x, w1, w2, b, y;
+  Copy copy(jobs.runtime);
+  const Job& job = copy.job;
+  Block &x = copy.x, &y = copy.y;
   x.values = {1, 2, 3, 4};
-  w1.values = {1, 0, 0, 1};
-  w2.values = {1, 0, 0, 1};
-  give(job.get(), "x", x.values.data(), {2, 2});
-  give(job.get(), "w1", w1.values.data(), {2, 2});
-  give(job.get(), "b", b.values.data(), {2});
-  give(job.get(), "w2", w2.values.data(), {2, 2});
-  give(job.get(), "y", y.values.data(), {2, 2});
-  must(kiln_job_device(job.get(), "cpu"));
   for (int run = 0; run < 60; ++run) {
     must(kiln_job_start(job.get()));
     if (run % 3 == 0) kiln_job_cancel(job.get());

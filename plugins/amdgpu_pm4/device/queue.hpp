@@ -61,7 +61,7 @@ class Queue final : private ChunkSource {
   Queue(Winsys& winsys, Quarantine& quarantine, QueueSettings settings);
   Status open();
 
-  // Making a submission. All with the mutex held.
+  // Making a submission: queue_submission.cpp. All with the mutex held.
   Status try_submit(const std::vector<BoundPass>& passes, KeptSubmission* keep);
   Status hand_over(InFlight work, const CommandRange& commands, std::span<const std::uint32_t> handles);
   Status check_quarantine(const LoadedKernel& kernel) const;
@@ -76,7 +76,7 @@ class Queue final : private ChunkSource {
                        const Stamps& stamps);
   void list_buffers(const std::vector<BoundPass>& passes, InFlight& work, PassTable& table);
 
-  // What became of them: queue_outcome.cpp. All with the mutex held.
+  // What became of them. All with the mutex held.
   void collect_passed();
   void look_for_reset();
   void resolve_oldest();
