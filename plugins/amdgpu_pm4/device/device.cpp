@@ -296,9 +296,45 @@ Result<BoundPass> Pm4Device::bind(std::size_t index, const PassLaunch& launch) c
   return pass;
 }
 
+namespace {
+
+// What key_of() adds for a launch, before its buffers and sources.
+constexpr std::size_t own_words = 4;
+
+// Finds launches that are equal to one before, by their words in the dispatch's key.
+class EqualLaunches {
+ public:
+  explicit EqualLaunches(const DispatchKey& key) : left_(key.words) {}
+
+  // Of the launch that follows the last one: the number that an equal one was given. nullopt: it is given `number`
+  // now, or the key has no words. Of very many different launches some equal ones may be overlooked.
+  std::optional<std::uint32_t> find(const PassLaunch& launch, std::size_t number) {
+    if (left_.empty()) return std::nullopt;
+    const auto words = left_.first(own_words + launch.bindings.size() + launch.sources.size());
+    left_ = left_.subspan(words.size());
+    std::uint64_t hash = 0;
+    for (const std::uint64_t word : words) hash = (hash ^ word) * 0x9e3779b97f4a7c15;
+    Seen& seen = seen_[hash >> 58];
+    if (std::ranges::equal(seen.words, words)) return seen.number;
+    seen = {words, static_cast<std::uint32_t>(number)};
+    return std::nullopt;
+  }
+
+ private:
+  struct Seen {
+    std::span<const std::uint64_t> words;
+    std::uint32_t number = 0;
+  };
+
+  std::span<const std::uint64_t> left_;
+  std::array<Seen, 64> seen_{};
+};
+
+}  // namespace
+
 DispatchKey Pm4Device::key_of(const Dispatch& dispatch) const {
   DispatchKey key;
-  key.words.reserve(4 * dispatch.passes.size());
+  key.words.reserve((own_words + 3) * dispatch.passes.size());
   for (const PassLaunch& launch : dispatch.passes) {
     const auto* program = static_cast<const Pm4Program*>(launch.program);
     if (program == nullptr || program->owner() != winsys_.get() || !program->loaded()->by_value.empty()) return {};
@@ -325,13 +361,19 @@ Result<std::uint64_t> Pm4Device::submit(const Dispatch& dispatch) noexcept try {
     if (!again) return again.error();
     if (*again) return **again;
   }
-  std::vector<BoundPass> passes;
-  passes.reserve(dispatch.passes.size());
+  BoundDispatch passes;
+  passes.order.reserve(dispatch.passes.size());
+  EqualLaunches equal(key);
   for (std::size_t i = 0; i < dispatch.passes.size(); ++i) {
-    auto pass = bind(i, dispatch.passes[i]);
+    const PassLaunch& launch = dispatch.passes[i];
+    if (const auto before = equal.find(launch, passes.bound.size())) {
+      passes.order.push_back(*before);
+      continue;
+    }
+    auto pass = bind(i, launch);
     if (!pass) return pass.error();
     // A program's code is in device memory since it was made: its first dispatch leaves nothing to be done.
-    if (dispatch.passes[i].grid != PassLaunch::nothing) passes.push_back(std::move(pass).value());
+    if (launch.grid != PassLaunch::nothing) passes.add(std::move(pass).value());
   }
   return queue_->submit(passes, std::move(key));
 } catch (...) {

@@ -32,7 +32,8 @@ std::uint64_t next_object_number() noexcept;
 
 // Pm4Program: one kernel of a code object, in device memory and ready to be dispatched.
 //
-// Thread-safety: immutable. Ownership: shares the loaded kernel with the submissions in flight that run it.
+// Thread-safety: immutable, but for what the queue notes. Ownership: shares the loaded kernel with the submissions in
+// flight that run it.
 
 struct LoadedKernel {
   std::vector<std::byte> object;  // the code object's bytes, for serialize()
@@ -48,8 +49,9 @@ struct LoadedKernel {
   ProgramFacts facts;  // for the check before each submission
   // One a binding: 0, or the bytes of an argument that is passed by value. Empty: none is.
   std::vector<std::uint32_t> by_value{};
-  ProgramInterface interface {};  // its arguments, hidden ones left out
-  DispatchPlace place{};          // for dispatches with local memory beside the kernel's own
+  ProgramInterface interface {};    // its arguments, hidden ones left out
+  DispatchPlace place{};            // for dispatches with local memory beside the kernel's own
+  mutable bool ended_well = false;  // the queue's, under its mutex: a submission with it has
 
   std::uint32_t value_bytes(std::size_t binding) const noexcept { return by_value.empty() ? 0 : by_value[binding]; }
   // "kernel 'saxpy' (program 3f2a90c1…)", for messages.

@@ -151,6 +151,7 @@ void Queue::resolve_oldest() {
   // The stamps are the device's own word for it: work that was thrown away may be told as done.
   if (how.ok() && work.stamps.last() == 0) how = internal_error("told as done, and its last pass has not ended");
   if (how.ok()) {
+    for (const auto& kernel : work.kernels) kernel->ended_well = true;
     const std::uint64_t begin = work.stamps.first();
     results_.finish(work.value, FenceResult{clock_.ns_between(begin, work.stamps.last()), clock_.on_host_clock(begin)});
   } else {

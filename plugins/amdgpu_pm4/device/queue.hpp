@@ -1,7 +1,7 @@
 // Queue: dispatches in order on one compute ring, many passes to a submission, each submission with a point on a
 // timeline and stamps of the device's clock.
 //
-//   submit: passes in groups → kernarg segments → packets → check → kernel driver
+//   submit: passes in groups → kernarg segments of the different ones → packets → check → kernel driver
 //   wait:   the timeline's point → how it ended → stamps → result; after a reset: who is to blame, and a new context
 //
 // Thread-safety: submit() and wait() from any thread. Who waits sleeps in the kernel, and no thread of its own is
@@ -47,7 +47,7 @@ class Queue final : private ChunkSource {
   Result<std::optional<std::uint64_t>> submit_again(const DispatchKey& key);
   // unsupported: a program is in quarantine. A dispatch that came before is kept for submit_again(). REQUIRES: as many
   // buffers a pass as bindings; the key is that of the passes.
-  Result<std::uint64_t> submit(const std::vector<BoundPass>& passes, DispatchKey key = {});
+  Result<std::uint64_t> submit(const BoundDispatch& passes, DispatchKey key = {});
   // As Device::wait. unavailable: the device was reset while it ran, and goes on; the message names the kernel that did
   // it, where that is known.
   Result<FenceResult> wait(std::uint64_t value, Deadline deadline);
@@ -62,19 +62,20 @@ class Queue final : private ChunkSource {
   Status open();
 
   // Making a submission: queue_submission.cpp. All with the mutex held.
-  Status try_submit(const std::vector<BoundPass>& passes, KeptSubmission* keep);
+  Status try_submit(const BoundDispatch& passes, KeptSubmission* keep);
   Status hand_over(InFlight work, const CommandRange& commands, std::span<const std::uint32_t> handles);
   Status check_quarantine(const LoadedKernel& kernel) const;
+  Status check_quarantine(const BoundDispatch& passes) const;
   bool came_before(std::uint64_t hash);
   bool room_to_keep(const DispatchKey& key);
   Result<StreamChunk> next_chunk() noexcept override;
   Result<RingPart> take(RingBuffer& ring, std::uint64_t bytes, std::uint64_t alignment);
-  Status build(const std::vector<BoundPass>& passes, InFlight& work, PassTable& table);
+  Status build(const BoundDispatch& passes, InFlight& work, PassTable& table);
   Status write_arguments(const std::vector<BoundPass>& passes, std::vector<std::uint64_t>& addresses);
-  Status write_packets(const std::vector<BoundPass>& passes, std::span<const std::uint64_t> arguments,
-                       std::span<const std::size_t> group_ends, std::span<const std::size_t> stretch_ends,
+  Status write_packets(const BoundDispatch& passes, std::span<const std::uint64_t> arguments,
+                       std::span<const PassGroup> groups, std::span<const std::size_t> stretch_ends,
                        const Stamps& stamps);
-  void list_buffers(const std::vector<BoundPass>& passes, InFlight& work, PassTable& table);
+  void list_buffers(const BoundDispatch& passes, InFlight& work, PassTable& table);
 
   // What became of them. All with the mutex held.
   void collect_passed();

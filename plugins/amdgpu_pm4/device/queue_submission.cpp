@@ -21,16 +21,25 @@ constexpr std::uint64_t least_kept_chunk_bytes = 4 << 10, dispatch_bytes = 256, 
 
 constexpr std::uint64_t segment_alignment = 64;  // a line of the scalar cache; the hardware asks for 16
 constexpr std::uint64_t chunk_alignment = 256;
-constexpr std::size_t most_stretches = 1024;  // with a stamp each
+// Stretches, with a stamp each: of programs that have ended well, and of others. A suspect always has its own.
+constexpr std::size_t most_proven_stretches = 64, most_stretches = 1024;
 
 std::uint64_t aligned(std::uint64_t bytes) { return (bytes + segment_alignment - 1) & ~(segment_alignment - 1); }
 
-// Groups that share a stamp, where there are very many.
-std::vector<std::size_t> stretches_of(std::span<const std::size_t> group_ends) {
-  const std::size_t stride = (group_ends.size() + most_stretches - 1) / most_stretches;
+// The ends of stretches: groups that share a stamp, where there are many. What hung is then known less exactly, and
+// the device stops less often.
+std::vector<std::size_t> stretches_of(std::span<const PassGroup> groups) {
+  const auto stride_for = [&](std::size_t most) { return (groups.size() + most - 1) / most; };
+  const std::size_t proven = stride_for(most_proven_stretches), unproven = stride_for(most_stretches);
   std::vector<std::size_t> ends;
-  for (std::size_t i = 0; i < group_ends.size(); ++i) {
-    if (i + 1 == group_ends.size() || (i + 1) % stride == 0) ends.push_back(group_ends[i]);
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const PassGroup& group = groups[i];
+    const PassGroup* const next = i + 1 < groups.size() ? &groups[i + 1] : nullptr;
+    const bool parted = next == nullptr || group.suspect || next->suspect || group.unproven != next->unproven;
+    if (++count < (group.unproven ? unproven : proven) && !parted) continue;
+    ends.push_back(group.end);
+    count = 0;
   }
   return ends;
 }
@@ -53,7 +62,6 @@ Result<std::optional<std::uint64_t>> Queue::submit_again(const DispatchKey& key)
   }
   InFlight work;
   work.value = results_.next();
-  work.context = context_;
   work.passes = kept.passes;
   work.stamps = Stamps(kept.stamps.memory, kept.stamps.address);
   work.kept = *equal;
@@ -81,16 +89,21 @@ Status Queue::check_quarantine(const LoadedKernel& kernel) const {
   return quarantine_.check(kernel.quarantine_key, kernel.name()).within(settings_.device);
 }
 
-Result<std::uint64_t> Queue::submit(const std::vector<BoundPass>& passes, DispatchKey key) {
-  const std::lock_guard lock(mutex_);
-  if (!lost_.ok()) return lost_;
-  collect_passed();
+Status Queue::check_quarantine(const BoundDispatch& passes) const {
   const LoadedKernel* checked = nullptr;
-  for (const BoundPass& pass : passes) {
+  for (const BoundPass& pass : passes.bound) {
     if (pass.kernel.get() == checked) continue;
     checked = pass.kernel.get();
     if (Status refused = check_quarantine(*checked); !refused.ok()) return refused;
   }
+  return {};
+}
+
+Result<std::uint64_t> Queue::submit(const BoundDispatch& passes, DispatchKey key) {
+  const std::lock_guard lock(mutex_);
+  if (!lost_.ok()) return lost_;
+  collect_passed();
+  if (Status refused = check_quarantine(passes); !refused.ok()) return refused;
   std::shared_ptr<KeptSubmission> kept;
   if (!key.words.empty()) ++keyed_;
   if (!key.words.empty() && passes.size() <= most_kept_passes && came_before(key.hash) && room_to_keep(key)) {
@@ -118,6 +131,7 @@ Result<std::uint64_t> Queue::submit(const std::vector<BoundPass>& passes, Dispat
       lose(status.message);
     } else if (status.code == StatusCode::cancelled) {
       recover();
+      if (Status refused = check_quarantine(passes); !refused.ok()) return refused;  // it may be who hung
     } else if (status.code == StatusCode::unavailable && !in_flight_.empty()) {
       while (!in_flight_.empty() && wait_for_oldest().ok()) {  // memory may come free
       }
@@ -183,42 +197,42 @@ Status Queue::write_arguments(const std::vector<BoundPass>& passes, std::vector<
   return {};
 }
 
-Status Queue::write_packets(const std::vector<BoundPass>& passes, std::span<const std::uint64_t> arguments,
-                            std::span<const std::size_t> group_ends, std::span<const std::size_t> stretch_ends,
+Status Queue::write_packets(const BoundDispatch& passes, std::span<const std::uint64_t> arguments,
+                            std::span<const PassGroup> groups, std::span<const std::size_t> stretch_ends,
                             const Stamps& stamps) {
   if (Status status = stream_.begin(); !status.ok()) return status;
   // The kernel driver does not wait between the submissions of one context: what ran before may still be running.
   if (Status status = stream_.barrier(); !status.ok()) return status;
   if (Status status = stream_.timestamp(stamps.address_of(0)); !status.ok()) return status;
   std::size_t pass = 0, stretch = 0;
-  for (const std::size_t end : group_ends) {
+  for (const PassGroup& group : groups) {
     if (pass != 0) {
       if (Status status = stream_.barrier(); !status.ok()) return status;
     }
-    for (; pass < end; ++pass) {
+    for (; pass < group.end; ++pass) {
+      const BoundPass& bound = passes[pass];
       DispatchArguments what;
-      what.kernarg_va = arguments[pass];
-      what.groups = passes[pass].grid;
-      if (Status status =
-              stream_.dispatch(passes[pass].recorded ? *passes[pass].recorded : passes[pass].kernel->recorded, what);
+      what.kernarg_va = arguments[passes.order[pass]];
+      what.groups = bound.grid;
+      if (Status status = stream_.dispatch(bound.recorded ? *bound.recorded : bound.kernel->recorded, what);
           !status.ok())
         return status;
     }
-    if (stretch_ends[stretch] != end) continue;
+    if (stretch_ends[stretch] != group.end) continue;
     if (Status status = stream_.timestamp(stamps.address_of(++stretch)); !status.ok()) return status;
   }
   return {};
 }
 
-void Queue::list_buffers(const std::vector<BoundPass>& passes, InFlight& work, PassTable& table) {
+void Queue::list_buffers(const BoundDispatch& passes, InFlight& work, PassTable& table) {
   list_.clear();
   programs_.clear();
   for (const RingBuffer* ring : {commands_.get(), arguments_.get(), reports_.get()}) list_.add(ring->object());
   for (const auto& own : work.buffers) list_.add(*own);
   std::map<const LoadedKernel*, std::uint32_t> numbers;
-  const LoadedKernel* last = nullptr;
+  std::vector<std::uint32_t> number_of;  // one a bound pass
   const std::vector<std::shared_ptr<BufferObject>>* listed = nullptr;
-  for (const BoundPass& pass : passes) {
+  for (const BoundPass& pass : passes.bound) {
     if (listed == nullptr || *listed != pass.buffers) {
       for (const auto& buffer : pass.buffers) {
         list_.add(*buffer);
@@ -226,37 +240,34 @@ void Queue::list_buffers(const std::vector<BoundPass>& passes, InFlight& work, P
       }
       listed = &pass.buffers;
     }
-    if (pass.kernel.get() == last) {
-      table.kernel_of.push_back(table.kernel_of.back());
-      continue;
-    }
-    last = pass.kernel.get();
-    const auto [number, added] = numbers.try_emplace(last, static_cast<std::uint32_t>(work.kernels.size()));
-    table.kernel_of.push_back(number->second);
+    const LoadedKernel& kernel = *pass.kernel;
+    const auto [number, added] = numbers.try_emplace(&kernel, static_cast<std::uint32_t>(work.kernels.size()));
+    number_of.push_back(number->second);
     if (!added) continue;
     work.kernels.push_back(pass.kernel);
-    list_.add(*last->code);
-    if (last->scratch != nullptr) list_.add(*last->scratch);
-    programs_.push_back(last->facts);
+    list_.add(*kernel.code);
+    if (kernel.scratch != nullptr) list_.add(*kernel.scratch);
+    programs_.push_back(kernel.facts);
   }
+  table.kernel_of.reserve(passes.size());
+  for (const std::uint32_t bound : passes.order) table.kernel_of.push_back(number_of[bound]);
   list_.sort();
 }
 
-Status Queue::build(const std::vector<BoundPass>& passes, InFlight& work, PassTable& table) {
-  const std::vector<std::size_t> group_ends = groups_of(passes, quarantine_);
-  table.stretch_ends = stretches_of(group_ends);
+Status Queue::build(const BoundDispatch& passes, InFlight& work, PassTable& table) {
+  const std::vector<PassGroup> groups = groups_of(passes, quarantine_);
+  table.stretch_ends = stretches_of(groups);
   std::vector<std::uint64_t> arguments;
-  if (Status status = write_arguments(passes, arguments); !status.ok()) return status;
+  if (Status status = write_arguments(passes.bound, arguments); !status.ok()) return status;
   auto report = take(*reports_, Stamps::bytes_of(table.stretch_ends.size()), segment_alignment);
   if (!report) return report.error();
   work.stamps = Stamps(report->memory, report->address);
-  return write_packets(passes, arguments, group_ends, table.stretch_ends, work.stamps);
+  return write_packets(passes, arguments, groups, table.stretch_ends, work.stamps);
 }
 
-Status Queue::try_submit(const std::vector<BoundPass>& passes, KeptSubmission* keep) {
+Status Queue::try_submit(const BoundDispatch& passes, KeptSubmission* keep) {
   InFlight work;
   work.value = results_.next();
-  work.context = context_;
   auto table = std::make_shared<PassTable>();
   work.passes = table;
   making_ = &work;
@@ -302,6 +313,7 @@ Status Queue::hand_over(InFlight work, const CommandRange& commands, std::span<c
     return ours ? internal_error(number.error().message) : number.error();
   }
   awaited_ = {};  // later submissions run after this one
+  work.context = context_;
   work.number = *number;
   in_flight_.push_back(std::move(work));
   return {};

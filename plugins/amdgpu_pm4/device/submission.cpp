@@ -157,67 +157,103 @@ void DispatchKey::add(std::uint64_t word) noexcept {
 namespace {
 
 struct Use {
-  std::uint32_t handle = 0;  // the memory's, whatever addresses it is mapped at
+  std::size_t memory = 0;
   bool written = false;
 };
 
 bool writes(Access access) noexcept { return access != Access::read; }
 
-// What the passes of the group that is being filled use.
-class Group {
+// The memory that each of the passes uses, by numbers from 0 that stand for handles: whatever addresses it is mapped
+// at.
+class Uses {
  public:
-  bool conflicts_with(const BoundPass& pass) const {
-    bool found = false;
-    for_each_use(pass, [&](Use use) {
-      found |= std::any_of(uses_.begin(), uses_.end(), [&](const Use& other) {
-        return other.handle == use.handle && (other.written || use.written);
+  explicit Uses(const std::vector<BoundPass>& passes) {
+    for (const BoundPass& pass : passes) {
+      for_each(pass, [this](std::uint32_t handle, bool) { handles_.push_back(handle); });
+    }
+    std::ranges::sort(handles_);
+    handles_.erase(std::ranges::unique(handles_).begin(), handles_.end());
+    for (const BoundPass& pass : passes) {
+      for_each(pass, [this](std::uint32_t handle, bool written) {
+        uses_.push_back(
+            {static_cast<std::size_t>(std::ranges::lower_bound(handles_, handle) - handles_.begin()), written});
       });
-    });
-    return found;
+      ends_.push_back(uses_.size());
+    }
   }
 
-  void add(const BoundPass& pass) {
-    for_each_use(pass, [&](Use use) { uses_.push_back(use); });
+  std::size_t memories() const noexcept { return handles_.size(); }
+  std::span<const Use> of(std::size_t pass) const {
+    const std::size_t begin = pass == 0 ? 0 : ends_[pass - 1];
+    return std::span(uses_).subspan(begin, ends_[pass] - begin);
   }
-
-  void clear() { uses_.clear(); }
 
  private:
   template <class Visit>
-  static void for_each_use(const BoundPass& pass, Visit visit) {
-    for (std::size_t i = 0; i < pass.buffers.size(); ++i) {
-      visit(Use{pass.buffers[i]->handle(), writes(pass.kernel->bindings[i])});
-    }
+  static void for_each(const BoundPass& pass, Visit visit) {
+    for (std::size_t i = 0; i < pass.buffers.size(); ++i)
+      visit(pass.buffers[i]->handle(), writes(pass.kernel->bindings[i]));
     // Slots of one ring are told apart only among dispatches of one slot size.
-    if (pass.kernel->scratch != nullptr) visit(Use{pass.kernel->scratch->handle(), true});
+    if (pass.kernel->scratch != nullptr) visit(pass.kernel->scratch->handle(), true);
   }
 
+  std::vector<std::uint32_t> handles_;
   std::vector<Use> uses_;
+  std::vector<std::size_t> ends_;  // of each pass in uses_
 };
 
-constexpr std::size_t most_of_a_group = 64;  // a bound of the comparisons, and of how much a hang leaves open
+// What the passes of the group that is being filled use.
+class Group {
+ public:
+  explicit Group(std::size_t memories) : last_use_(memories), last_write_(memories) {}
+
+  bool conflicts_with(std::span<const Use> uses) const {
+    return std::ranges::any_of(
+        uses, [this](Use use) { return (use.written ? last_use_ : last_write_)[use.memory] == number_; });
+  }
+  void add(std::span<const Use> uses) {
+    for (const Use use : uses) {
+      last_use_[use.memory] = number_;
+      if (use.written) last_write_[use.memory] = number_;
+    }
+  }
+  void clear() { ++number_; }
+
+ private:
+  std::vector<std::size_t> last_use_, last_write_;  // the group's number; 0: none yet
+  std::size_t number_ = 1;
+};
+
+constexpr std::size_t most_of_a_group = 64;  // a bound of how much a hang leaves open
 
 }  // namespace
 
-std::vector<std::size_t> groups_of(std::span<const BoundPass> passes, const Quarantine& quarantine) {
-  std::vector<std::size_t> ends;
-  Group group;
+std::vector<PassGroup> groups_of(const BoundDispatch& passes, const Quarantine& quarantine) {
+  std::vector<bool> suspects;
+  for (const BoundPass& pass : passes.bound) suspects.push_back(quarantine.is_suspect(pass.kernel->quarantine_key));
+  const Uses uses(passes.bound);
+  std::vector<PassGroup> groups;
+  Group group(uses.memories());
   std::size_t begin = 0;
-  bool alone = false;  // what the group holds
-  bool suspect = false;
+  PassGroup filled;  // its end is not known yet
+  const auto close = [&](std::size_t end) {
+    filled.end = end;
+    groups.push_back(filled);
+    filled = {};
+    group.clear();
+    begin = end;
+  };
   for (std::size_t i = 0; i < passes.size(); ++i) {
-    const bool same = i != 0 && passes[i].kernel == passes[i - 1].kernel;
-    if (!same) suspect = quarantine.is_suspect(passes[i].kernel->quarantine_key);
-    if (i != begin && (alone || suspect || i - begin == most_of_a_group || group.conflicts_with(passes[i]))) {
-      ends.push_back(i);
-      group.clear();
-      begin = i;
-    }
-    alone = suspect;
-    group.add(passes[i]);
+    const std::span<const Use> used = uses.of(passes.order[i]);
+    const bool suspect = suspects[passes.order[i]];
+    if (i != begin && (filled.suspect || suspect || i - begin == most_of_a_group || group.conflicts_with(used)))
+      close(i);
+    filled.suspect = suspect;
+    filled.unproven |= !passes[i].kernel->ended_well;
+    group.add(used);
   }
-  if (!passes.empty()) ends.push_back(passes.size());
-  return ends;
+  if (passes.size() != 0) close(passes.size());
+  return groups;
 }
 
 }  // namespace kiln::amdgpu_pm4

@@ -139,6 +139,21 @@ struct BoundPass {
   std::optional<RecordedDispatch> recorded{};          // in place of the kernel's: with that local memory
 };
 
+// BoundDispatch: the passes of one dispatch in order. Equal ones are bound once, and share their arguments.
+//
+// Thread-safety and ownership: values; they share what they refer to.
+struct BoundDispatch {
+  std::vector<BoundPass> bound;      // in the order of their first use
+  std::vector<std::uint32_t> order;  // index into bound, one a pass
+
+  void add(BoundPass pass) {
+    order.push_back(static_cast<std::uint32_t>(bound.size()));
+    bound.push_back(std::move(pass));
+  }
+  std::size_t size() const noexcept { return order.size(); }
+  const BoundPass& operator[](std::size_t pass) const { return bound[order[pass]]; }
+};
+
 // BufferList: the buffers that one submission may use. The kernel driver takes them by handle, each once. The check
 // before the submission finds them by address.
 //
@@ -248,9 +263,13 @@ struct KeptSubmission {
 // neither read nor write what another of the group writes.
 //
 // Thread-safety: a pure function. Ownership: values.
+struct PassGroup {
+  std::size_t end = 0;    // index past its last pass
+  bool suspect = false;   // one pass of a program under suspicion: it must be known whether it hung
+  bool unproven = false;  // one of its programs has never ended well: it should be known whether it hung
+};
 
-// For each group the index past its last pass. A program under suspicion has a group of its own, so that it is known
-// which one hung. No passes: no groups.
-std::vector<std::size_t> groups_of(std::span<const BoundPass> passes, const Quarantine& quarantine);
+// No passes: no groups.
+std::vector<PassGroup> groups_of(const BoundDispatch& passes, const Quarantine& quarantine);
 
 }  // namespace kiln::amdgpu_pm4

@@ -34,6 +34,7 @@ CommandStream::CommandStream(const DeviceShape& shape, ChunkSource& chunks) : sh
 
 Status CommandStream::fail(Status why) {
   failure_ = std::move(why).within("command stream");
+  open_ = false;
   return failure_;
 }
 
@@ -64,10 +65,9 @@ void CommandStream::close_chunk(std::span<const std::uint32_t> last_packet) {
   closed_.push_back({chunk_.va, chunk_.dwords.first(size)});
 }
 
-Status CommandStream::reserve(std::size_t dwords) {
+Status CommandStream::make_room(std::size_t dwords) {
   if (!failure_.ok()) return failure_;
   if (!open_) return not_begun();
-  if (dwords <= out_.left()) return {};
   const StreamChunk full = chunk_;
   const PacketWriter written = out_;
   if (Status status = open_chunk(); !status.ok()) return fail(std::move(status));
@@ -100,8 +100,11 @@ Status CommandStream::dispatch(const RecordedDispatch& recorded, const DispatchA
   const auto state = recorded.state();
   if (Status status = reserve(state.size() + dispatch_direct_dwords); !status.ok()) return status;
   if (std::equal(state.begin(), state.end(), state_.begin(), state_.begin() + state_size_)) {
-    return recorded.append_again(out_, arguments) ? ok_status() : fail(room_missing());
+    const bool same_arguments = std::exchange(kernarg_va_, arguments.kernarg_va) == arguments.kernarg_va;
+    const bool fits = same_arguments ? recorded.append_launch(out_, arguments) : recorded.append_again(out_, arguments);
+    return fits ? ok_status() : fail(room_missing());
   }
+  kernarg_va_ = arguments.kernarg_va;
   std::copy(state.begin(), state.end(), state_.begin());
   state_size_ = state.size();
   return recorded.append(out_, arguments) ? ok_status() : fail(room_missing());

@@ -72,7 +72,8 @@ class CommandStream {
  private:
   Status open_chunk();
   void close_chunk(std::span<const std::uint32_t> last_packet);
-  Status reserve(std::size_t dwords);
+  Status reserve(std::size_t dwords) { return open_ && dwords <= out_.left() ? Status() : make_room(dwords); }
+  Status make_room(std::size_t dwords);
   Status fail(Status why);
 
   DeviceShape shape_;
@@ -83,7 +84,8 @@ class CommandStream {
   std::uint32_t* size_of_next_ = nullptr;                             // in the packet that chains to chunk_
   std::array<std::uint32_t, RecordedDispatch::most_dwords> state_{};  // that the last dispatch left
   std::size_t state_size_ = 0;
-  bool open_ = false;  // begun, and not finished
+  std::uint64_t kernarg_va_ = 0;  // the address of its arguments
+  bool open_ = false;             // begun, not finished, and not failed
   Status failure_;
 };
 

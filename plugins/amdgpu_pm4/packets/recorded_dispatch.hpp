@@ -77,13 +77,14 @@ class RecordedDispatch {
   [[nodiscard]] bool append(PacketWriter& out, const DispatchArguments& arguments) const noexcept;
   // Only what differs, where the last dispatch of the stream had the same state.
   [[nodiscard]] bool append_again(PacketWriter& out, const DispatchArguments& arguments) const noexcept;
+  // The launch alone, where its arguments were at the same address too.
+  [[nodiscard]] bool append_launch(PacketWriter& out, const DispatchArguments& arguments) const noexcept;
 
   // The registers that the dispatch depends on, arguments left out.
   std::span<const std::uint32_t> state() const noexcept { return std::span(dwords_).first(size_); }
 
  private:
   RecordedDispatch() = default;
-  bool append_launch(PacketWriter& out, const DispatchArguments& arguments) const noexcept;
 
   std::array<std::uint32_t, most_dwords> dwords_{};  // packets that set registers
   std::uint32_t size_ = 0;

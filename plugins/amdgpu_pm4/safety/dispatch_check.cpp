@@ -210,16 +210,20 @@ Status DispatchCheck::check_initiator(std::uint32_t initiator) const {
 }
 
 Status DispatchCheck::check(RegisterShadow& registers, std::uint32_t initiator) {
-  if (registers.changed() || program_ == nullptr) {
+  const bool same_program = program_ != nullptr && !registers.changed();
+  if (same_program && !registers.user_data_changed() && initiator == initiator_) return {};
+  if (!same_program) {
     if (Status status = check_set(registers); !status.ok()) return status;
     if (Status status = check_program(registers); !status.ok()) return status;
     if (Status status = check_resources(registers); !status.ok()) return status;
     if (Status status = check_workgroup(registers); !status.ok()) return status;
-    registers.unchanged_from_here();
   }
   if (Status status = check_initiator(initiator); !status.ok()) return status;
   if (Status status = check_scratch(registers); !status.ok()) return status;
-  return check_arguments(registers);
+  if (Status status = check_arguments(registers); !status.ok()) return status;
+  registers.unchanged_from_here();
+  initiator_ = initiator;
+  return {};
 }
 
 }  // namespace kiln::amdgpu_pm4

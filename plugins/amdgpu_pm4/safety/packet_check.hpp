@@ -10,6 +10,7 @@
 
 #include <kiln/status.hpp>
 
+#include "amdgpu_pm4/packets/encoders.hpp"
 #include "amdgpu_pm4/packets/packet_reader.hpp"
 #include "amdgpu_pm4/packets/registers.hpp"
 #include "amdgpu_pm4/safety/validator.hpp"
@@ -30,7 +31,7 @@ class RegisterShadow {
 
   void set(std::size_t index, std::uint32_t value) noexcept {
     // Arguments differ from dispatch to dispatch; what else changes makes the program's check due again.
-    if (index < first_user_data && (values_[index] != value || !set_.test(index))) changed_ = true;
+    if (values_[index] != value || !set_.test(index)) (index < first_user_data ? changed_ : user_data_changed_) = true;
     values_[index] = value;
     set_.set(index);
   }
@@ -41,14 +42,15 @@ class RegisterShadow {
   const Set& all_set() const noexcept { return set_; }
 
   bool changed() const noexcept { return changed_; }  // anything but USER_DATA since unchanged_from_here()
-  void unchanged_from_here() noexcept { changed_ = false; }
+  bool user_data_changed() const noexcept { return user_data_changed_; }
+  void unchanged_from_here() noexcept { changed_ = user_data_changed_ = false; }
 
  private:
   static constexpr std::size_t first_user_data = shadow_index(Register::user_data_0);
 
   std::array<std::uint32_t, compute_register_count> values_{};
   Set set_;
-  bool changed_ = true;
+  bool changed_ = true, user_data_changed_ = true;
 };
 
 // DispatchCheck: whether a dispatch can run with the registers as they stand. On hardware most of what is refused here
@@ -76,6 +78,7 @@ class DispatchCheck {
   const Capabilities& capabilities_;
   RegisterShadow::Set required_;
   const ProgramFacts* program_ = nullptr;  // of the last check
+  std::uint32_t initiator_ = 0;            // the last that passed
 };
 
 // Checks of single packets of a finished stream.
@@ -125,6 +128,8 @@ class PacketCheck {
   DispatchCheck dispatch_;
   std::array<Written, 16> written_{};  // the last ones: what a stream waits for, it wrote shortly before
   std::size_t written_count_ = 0;
+  std::uint32_t acquire_header_ = 0;  // of the last ACQUIRE_MEM that passed
+  std::array<std::uint32_t, acquire_mem_dwords - 1> acquire_body_{};
 };
 
 // What the checks of packets have in common: the words of a body, and what is said of one that is wrong.

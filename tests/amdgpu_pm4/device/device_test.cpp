@@ -79,6 +79,35 @@ TEST_CASE("device: passes of one submission see what those before wrote, many of
   CHECK(result->begun_ns <= now_ns());
 }
 
+TEST_CASE("device: equal launches in any order among others each run, with their own buffers, program and grid") {
+  if (!OpenedDevice::possible()) return;
+  OpenedDevice d;
+  const std::unique_ptr<Program> programs[] = {d.build(saxpy("1.0f")), d.build(saxpy("2.0f"))};
+  const auto one = d.buffer(BufferUsage::upload, std::vector<float>(128, 1.0F));
+  std::vector<std::unique_ptr<Buffer>> sums;
+  std::vector<std::array<Buffer*, 2>> bindings;
+  std::vector<std::vector<float>> expected(40, std::vector<float>(128, 0.0F));
+  for (const std::vector<float>& zeros : expected) {
+    sums.push_back(d.buffer(BufferUsage::readback, zeros));
+    bindings.push_back({one.get(), sums.back().get()});
+  }
+  std::vector<PassLaunch> passes;
+  std::uint32_t state = 1;
+  const auto draw = [&state](std::uint32_t below) { return (state = state * 1664525 + 1013904223) / 65536 % below; };
+  for (int i = 0; i < 500; ++i) {
+    const std::uint32_t program = draw(2), groups = 1 + draw(2), at = draw(i < 250 ? 3 : 40);
+    passes.push_back({programs[program].get(), bindings[at], {groups, 1, 1}});
+    for (std::uint32_t lane = 0; lane < 64 * groups; ++lane) expected[at][lane] += program == 0 ? 1.0F : 2.0F;
+  }
+  const auto value = d.device->submit({passes});
+  REQUIRE(value.has_value());
+  REQUIRE(d.device->wait(*value, Deadline::never()).has_value());
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    CAPTURE(i);
+    CHECK(d.read(*sums[i]) == expected[i]);
+  }
+}
+
 TEST_CASE("device: equal dispatches compute on what their buffers hold then, also where one replaced another") {
   if (!OpenedDevice::possible()) return;
   OpenedDevice d;

@@ -77,7 +77,8 @@ TEST_CASE("quarantine: a verdict stands for a week, and says until when") {
   const Quarantine later(&notes, "gfx1100");
   CHECK(later.holds(digest_of(1), found + 6 * day));
   CHECK(later.check(digest_of(1), "blur", found + 6 * day).message ==
-        "blur hung this device or faulted on it (2026-12-01): quarantined until 2026-12-08; `kiln cache clear` ends that");
+        "blur hung this device or faulted on it (2026-12-01): quarantined until 2026-12-08; `kiln cache clear` ends "
+        "that");
   CHECK_FALSE(later.holds(digest_of(1), found + 8 * day));
   CHECK(later.check(digest_of(1), "blur", found + 8 * day).ok());
   quarantine.add(digest_of(2), found + 8 * day);  // the note keeps no verdict that has ended

@@ -16,6 +16,13 @@
 
 namespace kiln::amdgpu_pm4 {
 
+// Each pass bound on its own.
+inline BoundDispatch in_order(const std::vector<BoundPass>& passes) {
+  BoundDispatch dispatch;
+  for (const BoundPass& pass : passes) dispatch.add(pass);
+  return dispatch;
+}
+
 struct QueueFixture {
   std::shared_ptr<fake::Gpu> gpu = std::make_shared<fake::Gpu>();
   std::unique_ptr<Winsys> winsys = fake::make_winsys(gpu);
@@ -39,7 +46,7 @@ struct QueueFixture {
     return {kernel, {buffers[from], buffers[to]}, {3, 2, 1}};
   }
   std::uint64_t submit(const std::vector<BoundPass>& passes) const {
-    const auto value = queue->submit(passes);
+    const auto value = queue->submit(in_order(passes));
     INFO((value ? std::string() : value.error().text()));
     REQUIRE(value.has_value());
     return *value;
@@ -52,7 +59,7 @@ struct QueueFixture {
     REQUIRE(value.has_value());
     again = value->has_value();
     if (again) return **value;
-    const auto anew = queue->submit(passes, key);
+    const auto anew = queue->submit(in_order(passes), key);
     INFO((anew ? std::string() : anew.error().text()));
     REQUIRE(anew.has_value());
     return *anew;
@@ -62,7 +69,7 @@ struct QueueFixture {
     return result ? Status() : result.error();
   }
   Status refused(const std::vector<BoundPass>& passes) const {
-    const auto value = queue->submit(passes);
+    const auto value = queue->submit(in_order(passes));
     return value ? Status() : value.error();
   }
 };

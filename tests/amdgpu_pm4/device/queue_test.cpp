@@ -81,7 +81,7 @@ TEST_CASE("queue: memory of the rings is not written again before its submission
   std::atomic<int> submitted{0};
   std::thread submitter([&] {
     for (int i = 0; i < 12; ++i) {
-      if (f.queue->submit({f.pass(f.good)})) ++submitted;
+      if (f.queue->submit(in_order({f.pass(f.good)}))) ++submitted;
     }
   });
   for (int i = 0; i < 30'000 && submitted < 4; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -183,6 +183,57 @@ TEST_CASE("queue: among passes that overlapped nobody is convicted, and the seco
   CHECK_FALSE(f.quarantine.holds(f.good->quarantine_key));
 }
 
+TEST_CASE("queue: of many passes in a row it is known which program hung, unless both had ended well before") {
+  QueueFixture f;
+  // Each writes what the one before wrote.
+  const auto launch = [&](std::size_t bad_at) {
+    std::vector<BoundPass> passes(256, f.pass(f.good, 0, 1));
+    passes[bad_at] = f.pass(f.bad, 0, 1);
+    return f.submit(passes);
+  };
+  SECTION("neither has") {
+    f.gpu->hang_at = 101;
+    f.gpu->lose_vram = true;
+    CHECK_THAT(f.wait(launch(101)).message, Catch::Contains("pass 101: kernel 'bad'"));
+    CHECK(f.quarantine.holds(f.bad->quarantine_key));
+  }
+  SECTION("one has") {
+    CHECK(f.wait(f.submit({f.pass(f.good)})).ok());
+    f.gpu->hang_at = f.gpu->dispatches + 101;
+    CHECK_THAT(f.wait(launch(101)).message, Catch::Contains("pass 101: kernel 'bad'"));
+    CHECK(f.quarantine.holds(f.bad->quarantine_key));
+  }
+  SECTION("both have, and stamps stand behind four passes each") {
+    CHECK(f.wait(launch(3)).ok());
+    f.gpu->hang_at = f.gpu->dispatches + 101;
+    const Status first = f.wait(launch(101));
+    CHECK_THAT(first.message, Catch::Contains("pass 100 to 103") && Catch::Contains("each runs alone from now on"));
+    CHECK_FALSE(f.quarantine.holds(f.bad->quarantine_key));
+    f.gpu->hang_at = f.gpu->dispatches + 202;
+    CHECK_THAT(f.wait(launch(202)).message, Catch::Contains("pass 202: kernel 'bad'"));
+    CHECK(f.quarantine.holds(f.bad->quarantine_key));
+  }
+  CHECK_FALSE(f.quarantine.holds(f.good->quarantine_key));
+}
+
+TEST_CASE("queue: passes that are bound once run as often as they stand in the order") {
+  const QueueFixture f;
+  BoundDispatch dispatch;
+  dispatch.add(f.pass(f.good, 0, 1));
+  dispatch.add(f.pass(f.bad, 2, 3));
+  dispatch.add(f.pass(f.good, 4, 5));
+  dispatch.order = {0, 0, 1, 2, 2, 1, 0};
+  f.gpu->hang_at = 5;
+  const auto value = f.queue->submit(dispatch);
+  REQUIRE(value.has_value());
+  // 0 | 0 1 2 | 2 1 0: each waits for an equal one before it.
+  CHECK_THAT(f.wait(*value).message, Catch::Contains("pass 4 to 6"));
+  const auto later = f.queue->submit(dispatch);
+  REQUIRE(later.has_value());
+  CHECK(f.wait(*later).ok());
+  CHECK(f.gpu->dispatches == 6 + 7);
+}
+
 TEST_CASE("queue: what was queued behind a hang is cancelled, not blamed, and may be submitted again") {
   const QueueFixture f;
   f.gpu->held = true;
@@ -247,7 +298,7 @@ TEST_CASE("queue: short of memory it waits for what is in flight, and asks once 
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     f.gpu->run_held();
   });
-  const auto value = f.queue->submit({f.pass(f.good)});
+  const auto value = f.queue->submit(in_order({f.pass(f.good)}));
   later.join();
   REQUIRE(value.has_value());
   CHECK(f.wait(*value).ok());
@@ -285,7 +336,7 @@ TEST_CASE("queue: threads submit and wait at once") {
   for (int t = 0; t < 6; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < 100; ++i) {
-        const auto value = f.queue->submit({f.pass(f.good)});
+        const auto value = f.queue->submit(in_order({f.pass(f.good)}));
         const Status status = value ? f.wait(*value) : value.error();
         const std::lock_guard lock(mutex);
         if (value) values.insert(*value);

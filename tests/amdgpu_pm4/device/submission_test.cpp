@@ -4,6 +4,7 @@
 
 #include "device/fake_kernels.hpp"
 #include "device/fake_winsys.hpp"
+#include "device/queue_fixture.hpp"
 
 namespace kiln::amdgpu_pm4 {
 namespace {
@@ -22,7 +23,11 @@ struct Fixture {
     for (int i = 0; i < 6; ++i) buffers.push_back(fake::make_buffer(*winsys));
   }
   BoundPass pass(std::size_t from, std::size_t to) const { return {copy, {buffers[from], buffers[to]}, {1, 1, 1}}; }
-  Ends ends(const std::vector<BoundPass>& passes) const { return groups_of(passes, quarantine); }
+  Ends ends(const std::vector<BoundPass>& passes) const {
+    Ends found;
+    for (const PassGroup& group : groups_of(in_order(passes), quarantine)) found.push_back(group.end);
+    return found;
+  }
 };
 
 }  // namespace

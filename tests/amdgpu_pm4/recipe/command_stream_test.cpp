@@ -22,6 +22,15 @@ RecordedDispatch sample_dispatch(std::uint32_t x = 64) {
   return *RecordedDispatch::record(kernel, navi31, place);
 }
 
+// Packets that set its state.
+const std::size_t sample_dispatch_packets = [] {
+  const RecordedDispatch sample = sample_dispatch();
+  PacketReader reader(sample.state());
+  std::size_t count = 0;
+  for (PacketView packet; reader.next(packet);) ++count;
+  return count;
+}();
+
 // Every packet that the command processor would read, chains followed, fillers and the chains themselves left out.
 struct Read {
   std::vector<Dwords> packets;
@@ -91,6 +100,53 @@ TEST_CASE("pm4 stream: begins with caches and state, ends at 8 dwords") {
   CHECK(read.packets.size() == 6);
   CHECK(read.packets[4] == Dwords{0xC0017902, 0x7B, 0x20});  // CP_COHER_START_DELAY
   CHECK(read.packets[5] == Dwords{0xC0047602, 0x224, 0, 0, 0, 0});
+}
+
+TEST_CASE("pm4 stream: a dispatch at the address of the one before is its launch alone") {
+  SampleChunks chunks(96);
+  CommandStream stream(navi31, chunks);
+  REQUIRE(stream.begin().ok());
+  const RecordedDispatch one = sample_dispatch(), other = sample_dispatch(32);
+  const auto dispatch = [&](const RecordedDispatch& what, std::uint64_t va) {
+    REQUIRE(stream.dispatch(what, {va, {1, 1, 1}, {}}).ok());
+  };
+  dispatch(one, sample_kernarg_va);
+  for (int i = 0; i < 20; ++i) {  // over the end of a chunk
+    dispatch(one, sample_kernarg_va);
+    REQUIRE(stream.barrier().ok());
+  }
+  dispatch(other, sample_kernarg_va);
+  dispatch(one, sample_kernarg_va);
+  dispatch(one, sample_kernarg_va + 64);
+  const auto buffers = stream.finish();
+  REQUIRE(buffers.has_value());
+  const Read read = read_all(*buffers);
+  CHECK(read.buffers > 2);
+  CHECK(read.count(Opcode::dispatch_direct) == 24);
+  const std::size_t whole = sample_dispatch_packets;
+  // All state three times, once the address alone; the beginning sets six groups of registers.
+  CHECK(read.count(Opcode::set_sh_reg) == 6 + 3 * whole + 1);
+}
+
+TEST_CASE("pm4 stream: a failed stream takes nothing until it begins again") {
+  SampleChunks chunks(256);
+  CommandStream stream(navi31, chunks);
+  const auto refused = [&] {
+    const Status status = stream.barrier();
+    CHECK(stream.timestamp(0x10000).message == status.message);
+    return status.message;
+  };
+  CHECK_THAT(refused(), Catch::Contains("not begun, or finished"));
+  REQUIRE(stream.begin().ok());
+  REQUIRE(stream.barrier().ok());
+  REQUIRE(stream.finish().has_value());
+  CHECK_THAT(refused(), Catch::Contains("not begun, or finished"));
+  SampleChunks small(16);
+  CommandStream failing(navi31, small);
+  const std::string why = failing.begin().message;
+  CHECK_THAT(why, Catch::Contains("a buffer of 16 dwords"));
+  CHECK(failing.barrier().message == why);
+  REQUIRE_FALSE(failing.finish().has_value());
 }
 
 TEST_CASE("pm4 stream: barriers, clocks, signals, copies") {

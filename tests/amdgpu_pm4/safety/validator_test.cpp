@@ -106,6 +106,38 @@ TEST_CASE("pm4 safety: packets and registers that are not on the lists") {
   CHECK_THAT(refused_packet({0xC0017602, 0x00010216, ~0U}), Catch::Contains("REGISTER is 0x10216"));
 }
 
+TEST_CASE("pm4 safety: what equals a packet that passed is judged with what has changed since") {
+  const Dwords launch{0xC0031502, 1, 1, 1, 0x8045};
+  const auto twice = [&](Dwords between, Dwords second) {  // behind the sample's own last dispatch
+    Dwords packets = launch;
+    packets.insert(packets.end(), between.begin(), between.end());
+    packets.insert(packets.end(), second.begin(), second.end());
+    return packets;
+  };
+  CHECK(passes_packet(twice({}, launch)));
+  CHECK_THAT(refused_packet(twice({}, {0xC0031502, 1, 1, 1, 0x0045})), Catch::Contains("CS_W32_EN says waves of 64"));
+  CHECK_THAT(refused_packet(twice({}, {0xC0031502, 0, 1, 1, 0x8045})), Catch::Contains("a grid of 0x1x1 groups"));
+  CHECK_THAT(refused_packet(twice({0xC0017602, 0x204, 1}, launch)), Catch::Contains("START of axis 0 is 1"));
+  CHECK_THAT(refused_packet(twice({0xC0027602, 0x240, lo(data), hi(data) + 1}, launch)),
+             Catch::Contains("arguments at") && Catch::Contains("no buffer of the submission is there"));
+  CHECK_THAT(refused_packet(twice({}, {0xC0021602, lo(data), hi(data), 0x0045})), Catch::Contains("CS_W32_EN"));
+
+  const Dwords acquire{0xC0065802, 0, ~0U, 0xFFFFFF, 0, 0, 10, 0x380};
+  const auto both = [&](std::size_t dword, std::uint32_t value) {
+    Dwords packets = acquire;
+    packets.insert(packets.end(), acquire.begin(), acquire.end());
+    packets[acquire.size() + dword] = value;
+    return packets;
+  };
+  CHECK(passes_packet(both(0, acquire[0])));
+  CHECK_THAT(refused_packet(both(0, 0xC0065800)), Catch::Contains("low byte is 0x0"));
+  const std::uint32_t wrong[] = {0, 1, 0xFFFFFFFE, 0xFFFFFE, 1, 1, 0x8000000A, 0x2380};
+  for (std::size_t dword = 1; dword < acquire.size(); ++dword) {
+    CAPTURE(dword);
+    CHECK_THAT(refused_packet(both(dword, wrong[dword])), Catch::Contains("(ACQUIRE_MEM)"));
+  }
+}
+
 TEST_CASE("pm4 safety: headers") {
   CHECK_THAT(refused_packet({0xC0017600, 0x228, 0}), Catch::Contains("low byte is 0x0"));
   CHECK_THAT(refused_packet({0xC0017603, 0x228, 0}), Catch::Contains("low byte is 0x3"));
