@@ -25,7 +25,8 @@ constexpr std::uint32_t most_jobs_at_once = 64;
 po::options_description all_options() {
   po::options_description options;
   auto add = options.add_options();
-  add("max-age", po::value<std::string>()->value_name("AGE"), "remove what was not used for longer: 30d, 12h, 90 min");
+  add("max-age", po::value<std::string>()->value_name("AGE"),
+      "remove programs that were not used for this long: 30d, 12h, 90 min");
   add("top", po::value<std::uint32_t>()->value_name("K"), "only the first K programs");
   add("max-size", po::value<std::string>()->value_name("SIZE"),
       "remove the least recently used above this size: 500MiB, 2 GiB");
@@ -34,7 +35,7 @@ po::options_description all_options() {
   add("all", po::bool_switch(), "also statistics, the selector's model and the results of plugin checks");
   add("prometheus", po::bool_switch(), "text format of Prometheus");
   add("budget", po::value<std::string>()->value_name("TIME"), "time for each job: 30 s (default), 5 min");
-  add("exhaustive", po::bool_switch(), "every variant, without a time limit (of a convolution the 256 most promising)");
+  add("exhaustive", po::bool_switch(), "every variant, without a time limit; for a convolution the 256 most promising");
   add("again", po::bool_switch(), "also measure known variants");
   add("sample", po::value<std::uint32_t>()->value_name("N"), "number of winners to measure (default 8)");
   add("quick", po::bool_switch(), "fewer rounds and smaller cases: checks that everything works");

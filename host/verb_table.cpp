@@ -59,7 +59,7 @@ the remote has stay in it. See docs/sharing-a-cache.md.
 Exit status: 0 done · 1 a remote failed · 2 usage or configuration · 3 no such device.)",
      "set device json output plugin-path cache-dir log help version"},
     {"tune pull", tune_pull, Argument::config, "CONFIG", "use the tuned winners of other machines",
-     R"(Reads the winners that a trusted key signed for each device, for shapes that have no winner here. A sample is measured first, each
+     R"(For each device, reads winners that a trusted key signed, if their shape has no winner here. A sample is measured first, each
 beside the variant that is used here. If all of the sample are right and not slower, all winners are used; otherwise only those
 that are. The others wait for the next `kiln tune pull` or `kiln tune`.
 

@@ -90,7 +90,7 @@ Result<std::string> expanded_path(const std::string& text, const Environment& se
   std::filesystem::path path(text);
   if (text.starts_with('~')) {
     if (text.size() > 1 && text[1] != '/') {
-      return invalid_argument("found " + toml_text(text) + ", expected \"~/\" or a path that starts otherwise");
+      return invalid_argument("found " + toml_text(text) + ", expected \"~/\" or a path without a leading \"~\"");
     }
     const auto home = set.find("HOME");
     if (home == set.end()) {

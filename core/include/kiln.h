@@ -116,7 +116,7 @@ static inline kiln_cache_options kiln_cache_options_default(void) {
 
 /* Opens a program cache. A folder that cannot be used is no error: the cache then works in memory only, and logs this once.
  * Programs are shared through the layers and remotes of `config`; with remotes the cache starts threads, and loads the plugins
- * that reach them. A program is written to a remote after its load callback took it.
+ * that reach them. A program is written to a remote as soon as it is built and loaded.
  * options: NULL for the defaults. */
 KILN_API KILN_MUST_USE kiln_status* kiln_cache_open(const kiln_cache_options* options, kiln_cache** cache);
 /* Waits for requests that are running. Keys and programs of the cache may be freed later. Does nothing if a callback of this

@@ -197,7 +197,7 @@ Result<SharedLibrary> SharedLibrary::open(const std::filesystem::path& path) {
   try {
     return SharedLibrary(std::unique_ptr<Handle>(new Handle{boost::dll::shared_library(path, load_mode)}));
   } catch (const std::exception& error) {
-    return unavailable("the dynamic linker refuses it: " + linker_words(error.what()));
+    return unavailable("dlopen failed: " + linker_words(error.what()));
   }
 }
 

@@ -46,8 +46,8 @@ struct LoadedPlugin {
   SharedLibrary library;
   Registry registered;
 
-  // Runs the plugin's code. unavailable: the dynamic linker refuses it. corrupt: no entry object, or it differs from
-  // `note`. internal: it threw while registering. Otherwise the error of its register function.
+  // Runs the plugin's code. unavailable: dlopen failed. corrupt: no entry object, or it differs from `note`. internal:
+  // it threw while registering. Otherwise the error of its register function.
   static Result<LoadedPlugin> open(const std::filesystem::path& path, const PluginNote& note, Log log);
 };
 

@@ -118,7 +118,8 @@ constexpr VerbHelp verbs[] = {
 and on disk, not found, built, rejected with the reason, and saved build time. A process adds its counts when it ends. They are
 lost if it is killed, or if other processes hold the file for longer than 20 ms.
 
---prometheus prints the same for a Prometheus scraper or its textfile collector. Loads no plugin and no driver.
+--prometheus prints the same in the text format of Prometheus, for example for node_exporter's textfile collector. Loads no plugin and
+no driver.
 
 Exit status: 0 done, also if there is no cache yet · 1 the folder cannot be used · 2 usage or configuration.)",
      common, "prometheus"},

@@ -191,7 +191,9 @@ Status check_writable(const std::filesystem::path& name) {
 }
 
 Result<AtomicFile> AtomicFile::create(const std::filesystem::path& name) {
-  if (!name.has_filename()) return invalid_argument("file " + name.string() + ": expected a file name");
+  if (!name.has_filename()) {
+    return invalid_argument("file '" + name.string() + "': names no file, expected a file name at its end");
+  }
   const auto leads_to = followed(name);
   if (!leads_to) return leads_to.error();
   if (Status status = check_replaceable(*leads_to); !status.ok()) return status;

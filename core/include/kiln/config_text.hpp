@@ -25,8 +25,8 @@ std::string toml_key(std::string_view key);
 // Always recognisable as floating point, and read back as the same value: "2.0", "1e+30", "nan".
 std::string print_number(double number);
 
-// Insertions, deletions, replacements and swaps of neighbours that turn one word into the other. Words are compared up
-// to their first 128 bytes.
+// Insertions, deletions, replacements and swaps of neighbours that turn one word into the other. Only the first 128
+// bytes of each word are compared.
 std::size_t edit_distance(std::string_view from, std::string_view to);
 
 // The candidate with the least distance; of several, the one that begins most alike. Empty where there is no candidate.

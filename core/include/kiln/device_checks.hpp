@@ -15,8 +15,8 @@
 
 namespace [[gnu::visibility("default")]] kiln {
 
-// unsupported: host memory or an imported descriptor, for a device without that ability. invalid_argument: usage or
-// size.
+// unsupported: the device cannot use the host memory, imported descriptor or other buffer that `desc` names.
+// invalid_argument: no usage, or a size of 0 or above DeviceInfo::max_buffer_bytes.
 Status check_buffer(const DeviceInfo& info, const BufferDesc& desc);
 // `pass` is the index of the pass, for the message. invalid_argument: names the axis that is too large or empty, or
 // what is wrong with an indirect grid. unsupported: the device takes none. A caller that accepts empty grids does not

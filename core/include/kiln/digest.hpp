@@ -1,7 +1,7 @@
 // Digest: a SHA-256 hash that identifies content; and KeyEncoder, the canonical encoding of program keys.
 //
-// Each field is encoded as: u32 length of name, name, u64 length of value, value (little endian). Different field lists
-// have different encodings, so "ab"+"c" differs from "a"+"bc".
+// Each field is encoded as: u32 length of the name, name, u64 length of the value, value. Integers are little endian.
+// Different field lists have different encodings, so "ab"+"c" differs from "a"+"bc".
 // Thread-safety: values; functions are pure. Ownership: an encoder owns its material.
 //
 //   kiln::KeyEncoder key;

@@ -24,8 +24,8 @@
 
 namespace [[gnu::visibility("default")]] kiln {
 
-// A tensor of a recording in device memory. Tensors that are never needed at one time share memory. Its contents are
-// undefined until a submission writes them, and after the replay.
+// A tensor of a recording in device memory. Tensors that are never needed at the same time share memory. Its contents
+// are undefined until a submission writes them, and after the replay.
 struct DeviceTensor {
   std::uint64_t bytes = 0;
   std::shared_ptr<const HostTensor> before;  // copied to the device before each replay; null: nothing
@@ -80,7 +80,7 @@ class Recording {
   // false also where the executor does not know.
   virtual bool in_flight() const noexcept { return false; }
 
-  // Bytes of device memory of all DeviceTensors, and the most that are needed at one time.
+  // Bytes of device memory of all DeviceTensors, and the most that are needed at the same time.
   std::uint64_t device_bytes = 0, live_bytes = 0;
   // true: the next replay submits one submission after another and stores in `measured` what each took, by the host's
   // clock if the device has no time stamps. An executor that does not support this leaves it empty. Not while a replay

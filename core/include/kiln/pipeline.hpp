@@ -1,7 +1,7 @@
 // Pipeline: several operations in order, connected by named tensors, that run on one device as one submission.
 //
-// Intermediate tensors stay in device memory and share it if they are never needed at one time. Each step has its own
-// program, which comes from the cache as that of a job does.
+// Intermediate tensors stay in device memory and share it if they are never needed at the same time. Each step has its
+// own program, which comes from the cache as that of a job does.
 // Thread-safety: values. Ownership: tensors are shared with the caller.
 //
 //   kiln::Pipeline pipeline;

@@ -35,13 +35,13 @@ class RegularFile {
 
   std::uint64_t bytes() const noexcept { return static_cast<std::uint64_t>(facts_.st_size); }  // at the time of open()
   const struct stat& facts() const noexcept { return facts_; }
-  // Reads to.size() bytes from `offset`. corrupt: the file ends before; it was truncated after open().
+  // Reads to.size() bytes from `offset`. corrupt: the file is shorter; it was truncated after open().
   Status read(std::uint64_t offset, std::span<std::byte> to) const;
   // Returns the whole content, or less if the file was truncated. invalid_argument: larger than `most_bytes`; nothing
   // is read. unavailable: out of memory.
   Result<std::vector<std::byte>> contents(std::uint64_t most_bytes) const;
   Result<std::string> text(std::uint64_t most_bytes) const;
-  // SHA-256 of the first `count` bytes, read in blocks. corrupt: the file ends before.
+  // SHA-256 of the first `count` bytes, read in blocks. corrupt: the file is shorter.
   Result<Digest> digest_of_first(std::uint64_t count) const;
 
  private:

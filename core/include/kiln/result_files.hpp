@@ -95,7 +95,8 @@ class FileNames {
   std::map<std::string, std::filesystem::path> files_, folders_;  // by the name that was asked for
 };
 
-// Returns the error of AtomicFile::create() for this resolved name, or ok.
+// Checks that AtomicFile can replace `file`, whose symbolic links are resolved. A missing file is ok. invalid_argument:
+// a folder, a device, a FIFO, a socket, or a file with several hard links. io: it cannot be examined.
 Status check_replaceable(const std::filesystem::path& file);
 // io: the file is not writable, or no file can be created in its folder or the nearest existing parent.
 Status check_writable(const std::filesystem::path& name);

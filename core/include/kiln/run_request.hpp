@@ -114,7 +114,7 @@ struct RunReport {
   std::uint64_t wrong_elements = 0;
   std::optional<WorstElement> worst;  // nullopt: not compared
   std::vector<std::string> notes;     // devices set aside, fallbacks and similar events
-  // Of a pipeline: its steps, the device memory of its intermediates, and the most that is needed of it at one time.
+  // Of a pipeline: its steps, the device memory of its intermediates, and the most that is needed at the same time.
   std::vector<StepReport> steps{};
   std::uint64_t intermediate_bytes = 0, live_bytes = 0;
 };

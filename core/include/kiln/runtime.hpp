@@ -83,10 +83,10 @@ class Runtime {
   // it. unsupported: the executor cannot record.
   RunReport run(const PipelineRequest& request);
 
-  // Prepares requests that run in order as one job, many times. All run on one device: `device`, or the one selected
-  // for the request with the most FLOPs. Each request's `variant` and `verify` apply; verification runs after each
-  // replay. invalid_argument: a request has repeat, device, timeout or stop set, or verifies a tensor that an earlier
-  // request reads or a later one writes. unsupported: the executor cannot record.
+  // Prepares requests as one job that replay() can run many times. They run in order, on one device: `device`, or the
+  // one selected for the request with the most FLOPs. Each request's `variant` and `verify` apply; verification runs
+  // after each replay. invalid_argument: a request has repeat, device, timeout or stop set, or verifies a tensor that
+  // an earlier request reads or a later one writes. unsupported: the executor cannot record.
   Result<std::unique_ptr<RecordedRequests>> record(std::vector<RunRequest> requests, std::string_view device = {});
   // The same for a pipeline, which run() records anew for each call. `check` and `measure_steps` apply to each replay.
   // invalid_argument: the request has repeat, progress, timeout or stop set, or run() would reject it.

@@ -1,7 +1,7 @@
 // Visible text: foreign text as a terminal may show it: no byte of it acts as a command.
 //
-// Names of jobs, files and devices, compilers' messages and stored records may hold anything. visible() of its own
-// result changes nothing.
+// Names of jobs, files and devices, compilers' messages and stored records may contain any bytes. Applying
+// visible() to its own result changes nothing.
 // Thread-safety: pure functions. Ownership: values.
 //
 //   std::cerr << kiln::visible(report.status.message) << '\n';

@@ -121,7 +121,8 @@ TEST_CASE("config: a bad variable is a problem that names it", "[config]") {
   sources.environment["KILN_CACHE_DIR"] = "~nobody/cache";
   CHECK(texts(read_text("", sources).problems) ==
         std::vector<std::string>{
-            "KILN_CACHE_DIR: cache.directory: found \"~nobody/cache\", expected \"~/\" or a path that starts otherwise",
+            "KILN_CACHE_DIR: cache.directory: found \"~nobody/cache\", expected \"~/\" or a path without a leading "
+            "\"~\"",
             "KILN_LOG: log.level: found \"loud\", expected one of debug, info, warning, error, off; nearest: off"});
 }
 
