@@ -313,7 +313,7 @@ Result<FileStamp> find_compiler(const std::string& wanted, std::string_view path
   if (wanted.empty()) return invalid_argument("no compiler is named");
   if (wanted.find('/') != std::string::npos) {
     if (is_program(wanted)) return stamp_of(wanted);
-    return unavailable("the OpenCL C compiler " + wanted + " is not there, or no program");
+    return unavailable("OpenCL C compiler " + wanted + ": not found, or not executable");
   }
   std::string looked;
   while (!path_list.empty()) {

@@ -56,7 +56,7 @@ Result<Chip> identify_chip(std::uint32_t family, std::uint32_t external_revision
     return unsupported("the chip is " + std::string(row.chip.name) + " (" + met + "), which is " +
                        std::string(row.chip.isa) + ": nothing is dispatched to it by this version");
   }
-  return unsupported("unknown chip: " + met);
+  return unsupported("unknown chip: " + met + ", expected one of gfx10.3 or gfx11");
 }
 
 std::vector<Chip> dispatched_chips() {

@@ -112,10 +112,13 @@ TEST_CASE("chip: one that is unknown is unsupported, by family and revision") {
   const auto family = identify_chip(177, 3);
   REQUIRE_FALSE(family.has_value());
   CHECK(family.error().code == StatusCode::unsupported);
-  CHECK(family.error().message == "unknown chip: family 177, revision 3");
-  CHECK(identify_chip(145, 0).error().message == "unknown chip: family 145, revision 0");
-  CHECK(identify_chip(143, 0x50).error().message == "unknown chip: family 143, revision 80");
-  CHECK(identify_chip(141, 1).error().message == "unknown chip: family 141, revision 1");
+  CHECK(family.error().message == "unknown chip: family 177, revision 3, expected one of gfx10.3 or gfx11");
+  CHECK(identify_chip(145, 0).error().message ==
+        "unknown chip: family 145, revision 0, expected one of gfx10.3 or gfx11");
+  CHECK(identify_chip(143, 0x50).error().message ==
+        "unknown chip: family 143, revision 80, expected one of gfx10.3 or gfx11");
+  CHECK(identify_chip(141, 1).error().message ==
+        "unknown chip: family 141, revision 1, expected one of gfx10.3 or gfx11");
 }
 
 TEST_CASE("chip: one that is known and not dispatched to says so") {
