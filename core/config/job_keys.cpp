@@ -11,14 +11,14 @@
 namespace kiln::config {
 namespace {
 
-constexpr std::uint8_t bit(JobForm form) { return static_cast<std::uint8_t>(form); }
-constexpr std::uint8_t conv2d = bit(JobForm::conv2d), gemm = bit(JobForm::gemm), kernel = bit(JobForm::kernel),
-                       table = bit(JobForm::table), pool2d = bit(JobForm::pool2d), add = bit(JobForm::add),
-                       softmax = bit(JobForm::softmax), activation = bit(JobForm::activation);
-constexpr std::uint8_t weighted = conv2d | gemm | table;
-constexpr std::uint8_t shaped = add | softmax | activation;
-constexpr std::uint8_t numeric = weighted | pool2d | shaped;
-constexpr std::uint8_t every = numeric | kernel;
+constexpr JobForms bit(JobForm form) { return static_cast<JobForms>(form); }
+constexpr JobForms conv2d = bit(JobForm::conv2d), gemm = bit(JobForm::gemm), kernel = bit(JobForm::kernel),
+                   table = bit(JobForm::table), pool2d = bit(JobForm::pool2d), add = bit(JobForm::add),
+                   softmax = bit(JobForm::softmax), activation = bit(JobForm::activation);
+constexpr JobForms weighted = conv2d | gemm | table;
+constexpr JobForms shaped = add | softmax | activation;
+constexpr JobForms numeric = weighted | pool2d | shaped;
+constexpr JobForms every = numeric | kernel;
 
 constexpr JobOperation operations_of_jobs[] = {
     {"conv2d", JobForm::conv2d, [](const JobDraft& draft) -> KernelSpec { return draft.conv; }},
@@ -336,7 +336,7 @@ const JobKeyEntry* find_job_key(std::string_view name) noexcept {
   return nullptr;
 }
 
-bool has_form(std::uint8_t forms, JobForm form) noexcept { return (forms & static_cast<std::uint8_t>(form)) != 0; }
+bool has_form(JobForms forms, JobForm form) noexcept { return (forms & bit(form)) != 0; }
 
 std::string nearest_job_key(std::string_view name, JobForm form) {
   const auto* other = std::ranges::find(other_names, name, &OtherName::theirs);

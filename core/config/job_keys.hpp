@@ -14,7 +14,7 @@
 namespace kiln::config {
 
 // What kind of job it is: they share their keys in different ways. Bits, so that a key can list its forms.
-enum class JobForm : std::uint8_t {
+enum class JobForm : std::uint32_t {
   invalid = 0,
   conv2d = 1,
   gemm = 2,
@@ -25,6 +25,7 @@ enum class JobForm : std::uint8_t {
   softmax = 64,
   activation = 128
 };
+using JobForms = std::uint32_t;  // a set of them
 
 struct JobDraft {
   JobConfig job;
@@ -93,8 +94,8 @@ void read_indirect_grid(JobDraft& draft, const TomlMember& member, JobReport& re
 
 struct JobKeyEntry {
   std::string_view name;
-  std::uint8_t used_by;           // a set of JobForm
-  std::uint8_t required_by;       // likewise
+  JobForms used_by;
+  JobForms required_by;
   ValueRule rule;                 // kind invalid: `read` judges the value
   std::string_view default_text;  // in TOML's syntax; empty: none
   std::string_view help;
@@ -104,7 +105,7 @@ struct JobKeyEntry {
 
 std::span<const JobKeyEntry> job_key_table() noexcept;
 const JobKeyEntry* find_job_key(std::string_view name) noexcept;
-bool has_form(std::uint8_t forms, JobForm form) noexcept;
+bool has_form(JobForms forms, JobForm form) noexcept;
 // For messages: the key that has the meaning of this name in other tools, or else the nearest spelling. invalid: of any
 // form.
 std::string nearest_job_key(std::string_view name, JobForm form);

@@ -302,7 +302,7 @@ void write_section(std::string& out, const config::SectionEntry& section) {
   }
 }
 
-std::string forms_text(std::uint8_t forms) {
+std::string forms_text(config::JobForms forms) {
   std::string text;
   for (const config::JobOperation& operation : config::job_operations()) {
     if (config::has_form(forms, operation.form)) text += (text.empty() ? "" : ", ") + std::string(operation.name);
@@ -312,7 +312,7 @@ std::string forms_text(std::uint8_t forms) {
 }
 
 void write_job_key(std::string& out, const JobKeyEntry& key) {
-  const auto optional = static_cast<std::uint8_t>(key.used_by & ~key.required_by);
+  const config::JobForms optional = key.used_by & ~key.required_by;
   std::string text;
   if (key.required_by != 0) text += "Needed by " + forms_text(key.required_by) + ".";
   if (optional != 0) text += (text.empty() ? "" : " ") + std::string("May stand in ") + forms_text(optional) + ".";

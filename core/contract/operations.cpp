@@ -5,10 +5,12 @@
 #include <kiln/digest.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <iterator>
 #include <limits>
+#include <utility>
 
 namespace kiln {
 namespace {
@@ -115,9 +117,29 @@ std::string family_of(const ChainSpec& spec) { return sha256(canonical_text(spec
 namespace {
 
 template <class Spec>
-constexpr Operation entry(std::string_view name) {
+constexpr std::string_view operation_name = {};
+template <>
+constexpr std::string_view operation_name<Conv2dSpec> = "conv2d";
+template <>
+constexpr std::string_view operation_name<GemmSpec> = "gemm";
+template <>
+constexpr std::string_view operation_name<UserKernelSpec> = "kernel";
+template <>
+constexpr std::string_view operation_name<Pool2dSpec> = "pool2d";
+template <>
+constexpr std::string_view operation_name<AddSpec> = "add";
+template <>
+constexpr std::string_view operation_name<SoftmaxSpec> = "softmax";
+template <>
+constexpr std::string_view operation_name<ActivationSpec> = "activation";
+template <>
+constexpr std::string_view operation_name<ChainSpec> = "chain";
+
+template <class Spec>
+constexpr Operation entry() {
+  static_assert(!operation_name<Spec>.empty(), "an operation without a name");
   Operation made;
-  made.name = name;
+  made.name = operation_name<Spec>;
   made.is_layer = is_layer<Spec>;
   made.check = [](const KernelSpec& spec) { return check(std::get<Spec>(spec)); };
   made.operands = [](const KernelSpec& spec) { return operands_of(std::get<Spec>(spec)); };
@@ -129,20 +151,21 @@ constexpr Operation entry(std::string_view name) {
   return made;
 }
 
-constexpr Operation table[] = {
-    entry<Conv2dSpec>("conv2d"),         entry<GemmSpec>("gemm"),   entry<UserKernelSpec>("kernel"),
-    entry<Pool2dSpec>("pool2d"),         entry<AddSpec>("add"),     entry<SoftmaxSpec>("softmax"),
-    entry<ActivationSpec>("activation"), entry<ChainSpec>("chain"),
-};
-static_assert(std::size(table) == std::variant_size_v<KernelSpec>);
+// In the order of KernelSpec.
+template <std::size_t... i>
+constexpr std::array<Operation, sizeof...(i)> make_table(std::index_sequence<i...>) {
+  return {entry<std::variant_alternative_t<i, KernelSpec>>()...};
+}
+
+constexpr auto table = make_table(std::make_index_sequence<std::variant_size_v<KernelSpec>>());
 
 }  // namespace
 
 std::span<const Operation> operations() noexcept { return table; }
 
 const Operation* operation_named(std::string_view name) noexcept {
-  const auto* found = std::ranges::find(table, name, &Operation::name);
-  return found == std::end(table) ? nullptr : found;
+  const auto found = std::ranges::find(table, name, &Operation::name);
+  return found == table.end() ? nullptr : &*found;
 }
 
 const Operation& operation_of(const KernelSpec& spec) noexcept { return table[spec.index()]; }

@@ -139,6 +139,7 @@ auto with_spec(const KernelSpec& spec, const Use& use) noexcept {
 bool same(const KernelSpec& a, const KernelSpec& b) noexcept {
   if (a.index() != b.index()) return false;
   return with_spec(a, [&b]<class Spec>(const Spec& one) {
+    static_assert(!std::is_constructible_v<LayerSpec, Spec> || plain_bytes<Spec> != 0, "its plans would not be kept");
     if constexpr (plain_bytes<Spec> != 0) return same_bytes<plain_bytes<Spec>>(&one, std::get_if<Spec>(&b));
     return false;
   });

@@ -434,6 +434,12 @@ class Builder {
     computed(output_tensor(), result);
   }
 
+  // Of layers that are computed one by one only.
+  template <class Spec>
+  void add(const Spec&) {
+    throw dnnl::error(dnnl_unimplemented, "no chain has this operation");
+  }
+
   // Largest first, each slot at the lowest place that is free while it is needed.
   void place_slots() {
     std::vector<std::size_t> order(plan_.slots.size()), placed;
