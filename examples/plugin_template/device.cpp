@@ -15,15 +15,19 @@ class HostBuffer final : public Buffer {
   }
 
   std::uint64_t bytes() const noexcept override { return memory_.size(); }
-  Status write(std::uint64_t offset, std::span<const std::byte> from) noexcept override {
+  Status write(std::uint64_t offset, std::span<const std::byte> from) noexcept override try {
     if (!inside(offset, from.size())) return outside("write", offset, from.size());
     if (!from.empty()) std::memcpy(memory_.data() + offset, from.data(), from.size());
     return {};
+  } catch (...) {
+    return caught("template");
   }
-  Status read(std::uint64_t offset, std::span<std::byte> to) noexcept override {
+  Status read(std::uint64_t offset, std::span<std::byte> to) noexcept override try {
     if (!inside(offset, to.size())) return outside("read", offset, to.size());
     if (!to.empty()) std::memcpy(to.data(), memory_.data() + offset, to.size());
     return {};
+  } catch (...) {
+    return caught("template");
   }
   std::span<std::byte> mapped() noexcept override { return memory_; }
   Result<UniqueFd> export_fd() noexcept override { return unsupported("template: host memory has no descriptor"); }
@@ -99,30 +103,42 @@ DeviceInfo device_info() {
 
 TemplateDevice::TemplateDevice(DeviceInfo info, WorkCounters* counters) : info_(std::move(info)), counters_(counters) {}
 
-Result<std::unique_ptr<Buffer>> TemplateDevice::create_buffer(const BufferDesc& desc) noexcept {
+Result<std::unique_ptr<Buffer>> TemplateDevice::create_buffer(const BufferDesc& desc) noexcept try {
   if (desc.import_fd >= 0) return unsupported("template: imports no memory");
   return std::unique_ptr<Buffer>(new HostBuffer(desc));
+} catch (...) {
+  return caught("template");
 }
 
-Result<std::unique_ptr<Program>> TemplateDevice::build(const KernelSource& source) noexcept {
+Result<std::unique_ptr<Program>> TemplateDevice::build(const KernelSource& source) noexcept try {
   const auto* gemm = source.spec ? std::get_if<GemmSpec>(&*source.spec) : nullptr;
   if (source.dialect != Dialect::library || gemm == nullptr) {
     return unsupported("template: it computes gemm of the dialect library only, asked for " +
                        std::string(source.spec ? operation(*source.spec) : to_string(source.dialect)));
   }
+  if (gemm->activation != Activation::none && gemm->activation != Activation::relu) {
+    return unsupported("template: gemm with activation " + std::string(to_string(gemm->activation)) +
+                       ", it computes none and relu");
+  }
   if (counters_ != nullptr) ++counters_->prepared;  // nothing was compiled, so this is no build
   return std::unique_ptr<Program>(new GemmProgram(*gemm));
+} catch (...) {
+  return caught("template");
 }
 
-Result<std::unique_ptr<Program>> TemplateDevice::load(const KernelSource&, const ProgramBinary&) noexcept {
+Result<std::unique_ptr<Program>> TemplateDevice::load(const KernelSource&, const ProgramBinary&) noexcept try {
   return unsupported("template: keeps no binaries");
+} catch (...) {
+  return caught("template");
 }
 
-Result<ProgramBinary> TemplateDevice::serialize(const Program&) noexcept {
+Result<ProgramBinary> TemplateDevice::serialize(const Program&) noexcept try {
   return unsupported("template: keeps no binaries");
+} catch (...) {
+  return caught("template");
 }
 
-Result<std::uint64_t> TemplateDevice::submit(const Dispatch& dispatch) noexcept {
+Result<std::uint64_t> TemplateDevice::submit(const Dispatch& dispatch) noexcept try {
   const std::lock_guard lock(mutex_);
   Status status;
   for (const PassLaunch& pass : dispatch.passes) {
@@ -131,9 +147,11 @@ Result<std::uint64_t> TemplateDevice::submit(const Dispatch& dispatch) noexcept 
   }
   done_[++last_] = std::move(status);
   return last_;
+} catch (...) {
+  return caught("template");
 }
 
-Result<FenceResult> TemplateDevice::wait(std::uint64_t value, Deadline) noexcept {
+Result<FenceResult> TemplateDevice::wait(std::uint64_t value, Deadline) noexcept try {
   const std::lock_guard lock(mutex_);
   const auto at = done_.find(value);
   if (at == done_.end()) {
@@ -143,6 +161,8 @@ Result<FenceResult> TemplateDevice::wait(std::uint64_t value, Deadline) noexcept
   done_.erase(at);
   if (!status.ok()) return status;
   return FenceResult{};
+} catch (...) {
+  return caught("template");
 }
 
 }  // namespace kiln_template

@@ -38,6 +38,11 @@ TEST_CASE("template: the copied plugin loads and computes") {
   REQUIRE(program);
   source.spec = Conv2dSpec();
   CHECK((*device)->build(source).error().code == StatusCode::unsupported);
+  gemm.activation = Activation::relu6;  // known, and not what the loops compute
+  source.spec = gemm;
+  const auto clamped = (*device)->build(source);
+  REQUIRE_FALSE(clamped);
+  CHECK_THAT(clamped.error().message, Catch::Contains("activation relu6"));
 
   std::vector<float> a{1, 2}, b{3, 4, 5, 6}, c{-1, -1};
   std::vector<std::unique_ptr<Buffer>> buffers;
