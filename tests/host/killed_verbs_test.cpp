@@ -11,7 +11,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <set>
+#include <sstream>
 
 namespace kiln::test {
 namespace {
@@ -114,5 +116,33 @@ TEST_CASE("killed verbs: the next run can use what is left: 1 of 4", "[host][uns
 TEST_CASE("killed verbs: the next run can use what is left: 2 of 4", "[host][unsanitized]") { kill_verbs(1, 4); }
 TEST_CASE("killed verbs: the next run can use what is left: 3 of 4", "[host][unsanitized]") { kill_verbs(2, 4); }
 TEST_CASE("killed verbs: the next run can use what is left: 4 of 4", "[host][unsanitized]") { kill_verbs(3, 4); }
+
+TEST_CASE("every verb: those who attack all verbs know each verb that the help names", "[host]") {
+  const std::set<std::string> without_files{"simulate", "bench", "bench table"};
+  const EveryVerb place;
+  std::istringstream help(place.kiln({"--help"}).out);
+  std::string line;
+  while (std::getline(help, line) && line != "Verbs:") {
+  }
+  std::size_t count = 0;
+  while (std::getline(help, line) && !line.empty()) {
+    std::istringstream text(line);
+    std::string name;
+    for (std::string word; text >> word && std::islower(static_cast<unsigned char>(word[0])) != 0;) {
+      name += (name.empty() ? "" : " ") + word;
+      if (text.str().find("  ", static_cast<std::size_t>(text.tellg())) == static_cast<std::size_t>(text.tellg()))
+        break;
+    }
+    CAPTURE(line, name);
+    const bool known = std::ranges::any_of(place.verbs(), [&](const EveryVerb::Verb& verb) {
+      std::string words;
+      for (const std::string& word : verb.words) words += word + " ";
+      return words.starts_with(name + " ");
+    });
+    CHECK((known || without_files.contains(name)));
+    ++count;
+  }
+  CHECK(count > 40);
+}
 
 }  // namespace kiln::test
