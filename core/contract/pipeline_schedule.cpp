@@ -42,6 +42,11 @@ class Scheduler {
         return invalid_argument("tensor '" + tensor.name + "': is a result, but no step writes it");
       }
       if (!used_[i]) return invalid_argument("tensor '" + tensor.name + "': no step uses it");
+      const std::size_t storage = made_.storage_of[i];
+      if (is_result && !touched_[storage]) {
+        return invalid_argument("tensor '" + tensor.name + "': is a result, and swaps leave it with what tensor '" +
+                                pipeline_.tensors[storage].name + "' was given, which no step uses");
+      }
     }
     return std::move(made_);
   }
@@ -69,6 +74,7 @@ class Scheduler {
       made_.storage_of.push_back(i);
       filled_.push_back(tensor.access == Access::read || tensor.access == Access::read_write);
       made_.written.push_back(false);
+      touched_.push_back(false);
       used_.push_back(false);
     }
     return {};
@@ -201,6 +207,7 @@ class Scheduler {
       const std::string& name = step.arguments[i].tensor;
       run.storages.push_back(name.empty() ? StepRun::own_value : made_.storage_of[tensor_at_.at(name)]);
       if (name.empty()) continue;
+      touched_[run.storages[i]] = true;
       for (std::size_t before = 0; before < i; ++before) {
         if (run.storages[before] != run.storages[i]) continue;
         if (accesses[before] == Access::read && accesses[i] == Access::read) continue;
@@ -221,8 +228,9 @@ class Scheduler {
   Schedule made_;
   std::map<std::string, std::size_t, std::less<>> tensor_at_;
   std::map<const PipelineStep*, std::size_t> step_at_;
-  std::vector<bool> filled_;  // by storage
-  std::vector<bool> used_;    // by tensor
+  std::vector<bool> filled_;   // by storage
+  std::vector<bool> touched_;  // by storage: a run reads or writes it
+  std::vector<bool> used_;     // by tensor
 };
 
 }  // namespace

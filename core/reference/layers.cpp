@@ -283,7 +283,7 @@ void pool_plane(const Pool2dSpec& spec, const double* from, double* value, doubl
 
 double activated(Activation activation, double value) noexcept {
   if (activation == Activation::none) return value;
-  const double positive = value < 0 ? 0.0 : value;
+  const double positive = value > 0 ? value : 0.0;  // 0 of a NaN, as devices compute max(value, 0)
   return activation == Activation::relu6 && positive > 6 ? 6.0 : positive;
 }
 

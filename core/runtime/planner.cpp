@@ -344,7 +344,7 @@ Status Planner::check_reads(const DeviceInfo& device, const KernelSpec& spec) co
   const std::string dialect(spirv ? "SPIR-V" : to_string(kernel->dialect));
   if (reads)
     return unsupported("device " + device.id + " cannot run kernel " + kernel->path +
-                       ": no loaded plugin prepares kernels in " + dialect + ", expected one as dynamic_shaders");
+                       ": no loaded plugin prepares kernels in " + dialect + ", expected one such as dynamic_shaders");
   return unsupported("device " + device.id + " cannot run kernel " + kernel->path + ": written in " + dialect +
                      ", expected " + read);
 }

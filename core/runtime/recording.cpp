@@ -95,7 +95,8 @@ Result<std::vector<Submission>> submissions_of(RuntimeState& state, const std::v
     const StopScope building(stop);  // the request has no flag of its own
     auto acquired = state.programs.acquire(job, *device, state.planner.plan(job, *device));
     std::ranges::move(job.report.notes, std::back_inserter(sum.notes));
-    if (!acquired) return std::move(acquired).error().within("request '" + request.name + "'");
+    const char* const what = recording.pipeline != nullptr ? "step '" : "request '";
+    if (!acquired) return std::move(acquired).error().within(what + request.name + "'");
     for (const std::string& note : job.plan_notes) recording.plan_notes.push_back(request.name + ": " + note);
     recording.generic = recording.generic || acquired->generic;
     slowest = std::min(slowest, job.report.tier);  // Tier is ordered from the slowest

@@ -92,6 +92,22 @@ TEST_CASE("pipeline schedule: wrong tensors are refused by name", "[contract]") 
     p.tensors[0].host = host_of(DType::f32, {2, 3});
     CHECK(refusal(p) == before + "'x': its host tensor is float32 [2, 3], expected float32 [6]");
   }
+  SECTION("a result that swaps leave with what no step uses") {
+    // Of y and x, y is written: behind the swap the result y is what x was given, and no step has read that.
+    Pipeline swapped;
+    swapped.name = "p";
+    swapped.tensors = {{"x", DType::f32, {6}, Access::read, host_of(DType::f32, {6})},
+                       {"other", DType::f32, {6}, Access::read, host_of(DType::f32, {6})},
+                       {"y", DType::f32, {6}, Access::write, host_of(DType::f32, {6})},
+                       {"z", DType::f32, {6}, Access::write, host_of(DType::f32, {6})}};
+    swapped.steps = {relu("1", "other", "y"), relu("2", "x", "z")};
+    CHECK(refusal(swapped) == "accepted");
+    swapped.steps[0].swap = {{"x", "y"}};
+    CHECK(refusal(swapped) ==
+          before + "'y': is a result, and swaps leave it with what tensor 'x' was given, which no step uses");
+    swapped.steps.insert(swapped.steps.begin(), relu("0", "x", "z"));  // now one has
+    CHECK(refusal(swapped) == "accepted");
+  }
   SECTION("unused, or not written") {
     p.tensors.push_back({"spare", DType::f32, {6}});
     CHECK(refusal(p) == before + "'spare': no step uses it");

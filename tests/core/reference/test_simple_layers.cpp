@@ -3,6 +3,7 @@
 #include "reference/operation_reference.hpp"
 
 #include <catch2/catch.hpp>
+#include <limits>
 
 #include <cmath>
 
@@ -72,6 +73,11 @@ TEST_CASE("reference add and activation: element by element", "[reference]") {
   ActivationSpec alone;
   alone.shape = {4}, alone.activation = Activation::relu6;
   CHECK(reference::activation(alone, b).value == Values{6, 0, 0, 4});
+  const Values unordered{std::numeric_limits<double>::quiet_NaN(), 7, -1, 2};
+  for (const auto& [kind, third] : {std::pair(Activation::relu, 7.0), std::pair(Activation::relu6, 6.0)}) {
+    alone.activation = kind;
+    CHECK(reference::activation(alone, unordered).value == Values{0, third, 0, 2});  // max(x, 0) of a NaN is 0
+  }
 }
 
 TEST_CASE("reference softmax: rows add up to one", "[reference]") {
