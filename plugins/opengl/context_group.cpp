@@ -70,6 +70,7 @@ Status ContextGroup::start_execution(std::shared_ptr<const EglApi> api, const Eg
     return unavailable("OpenGL " + std::to_string(GLAD_VERSION_MAJOR(version)) + "." +
                        std::to_string(GLAD_VERSION_MINOR(version)) + ", expected 4.3 or newer");
   }
+  gl_.Enable(GL_TEXTURE_CUBE_MAP_SEAMLESS);  // as Vulkan always filters; off is a choice of OpenGL's context
   debug_ = debug;
   listen();
   return {};

@@ -322,6 +322,25 @@ TEST_CASE("kernel textures: samplers of several types in one program") {
   }
 }
 
+TEST_CASE("kernel textures: a cube is filtered over the edges of its faces") {
+  ResourceJobs jobs;
+  jobs.shader("edge.comp",
+              "#version 450\nlayout(local_size_x = 1) in;\nuniform samplerCube cube;\n"
+              "layout(std430, binding = 0) buffer O { float o[]; };\n"
+              "void main() { o[0] = textureLod(cube, vec3(1, 0.9, 0), 0).r; }\n");
+  std::vector<float> texels(24);
+  for (std::size_t i = 0; i < texels.size(); ++i) texels[i] = static_cast<float>(i);
+  jobs.write<float>("texels.npy", DType::f32, {6, 2, 2}, texels);
+  jobs.add("edge", "edge.comp",
+           "samplers = { cube = { input = \"texels.npy\" } }\n"
+           "bindings = [{ output = \"o.npy\", shape = [1] }]\ngrid = [1]");
+  const Finished finished = jobs.run();
+  INFO(finished.err << finished.out);
+  REQUIRE(finished.status == 0);
+  // 0.6 of the upper row of face 0, whose texels are 0 and 1, and 0.4 of the column of face 2 beside it: 9 and 11.
+  CHECK(jobs.tensor("o.npy")->as<float>()[0] == Approx(4.3).epsilon(0.01));
+}
+
 TEST_CASE("kernel textures: arrays of arrays") {
   ResourceJobs jobs;
   jobs.shader("arrays.comp",

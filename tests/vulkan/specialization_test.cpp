@@ -110,6 +110,23 @@ TEST_CASE("vulkan: the job's workgroup is that of local_size_x_id", "[vulkan][in
         {808});
 }
 
+TEST_CASE("vulkan: one specialization constant that is declared with two values must be given",
+          "[vulkan][interface][specialization]") {
+  if (!Vulkan::instance().usable()) return;
+  const Kernel two("#version 450\nlayout(local_size_x_id = 3) in;\nlayout(constant_id = 3) const int SIZE = 4;\n",
+                   "SIZE * 100 + gl_WorkGroupSize.x");
+  refuse(Kernel(two), "specialization constant 3 is declared as");
+  refuse(Kernel(two), "SIZE = 4");
+  refuse(Kernel(two), "gl_WorkGroupSize[0] = 1");
+  refuse(Kernel(two), "Give constants = { SIZE = … }");
+  check(Kernel(two).workgroup({8, 1, 1}), {808});
+  check(Kernel(two).constant("SIZE", "1"), {101});
+  check(Kernel("#version 450\nlayout(local_size_x = 4, local_size_x_id = 3) in;\n"
+               "layout(constant_id = 3) const int SIZE = 4;\n",
+               "SIZE * 100 + gl_WorkGroupSize.x"),
+        {404});
+}
+
 TEST_CASE("vulkan: constants of a SPIR-V module have its names, or their numbers", "[vulkan][spirv][specialization]") {
   if (!Vulkan::instance().usable()) return;
   KernelSource source;

@@ -69,6 +69,7 @@ class Constants {
     for (std::size_t axis = 0; axis < 3; ++axis) {
       const auto found = all_.find(size_[axis]);
       if (found == all_.end() || !found->second.number) continue;
+      set_.insert(*found->second.number);
       if (Status status = write_all(*found->second.number, std::to_string(lanes[axis])); !status.ok()) return status;
     }
     return {};
@@ -95,6 +96,21 @@ class Constants {
     }
     return invalid_argument("constant " + value.name + ": the module has no such specialization constant (it has " +
                             (known.empty() ? "none" : known) + ")");
+  }
+
+  // Constants of one number are one constant, and which of their values counts is not said.
+  Status check_shared() const {
+    std::map<std::uint32_t, std::uint32_t> first;  // by number: an id
+    for (const auto& [id, constant] : all_) {
+      if (!constant.number || constant.at == 0 || set_.contains(*constant.number)) continue;
+      const auto [other, is_first] = first.emplace(*constant.number, id);
+      const Constant& before = all_.at(other->second);
+      if (is_first || same_value(before.at, constant.at)) continue;
+      return invalid_argument("specialization constant " + std::to_string(*constant.number) + " is declared as " +
+                              described(other->second, before) + " and as " + described(id, constant) +
+                              ". Give constants = { " + name_of(other->second, before) + " = … }");
+    }
+    return {};
   }
 
   std::vector<std::uint32_t> take() { return std::move(words_); }
@@ -164,6 +180,31 @@ class Constants {
     return numbered(*constant.number);
   }
 
+  // REQUIRES: two specialization constants.
+  bool same_value(std::size_t a, std::size_t b) const {
+    const std::size_t length = words_[a] >> spv::WordCountShift;
+    if (words_[a] != words_[b]) return false;  // length and operation
+    return std::equal(words_.begin() + static_cast<std::ptrdiff_t>(a + 3),
+                      words_.begin() + static_cast<std::ptrdiff_t>(a + length),
+                      words_.begin() + static_cast<std::ptrdiff_t>(b + 3));
+  }
+
+  // "BLOCK = 32"; "gl_WorkGroupSize[0] = 1"
+  std::string described(std::uint32_t id, const Constant& constant) const {
+    const auto axis = static_cast<std::size_t>(std::ranges::find(size_, id) - size_.begin());
+    std::string text = axis < size_.size() && !names_.contains(id) ? "gl_WorkGroupSize[" + std::to_string(axis) + "]"
+                                                                   : name_of(id, constant);
+    if (op(constant.at) != spv::OpSpecConstant)
+      return text + (op(constant.at) == spv::OpSpecConstantTrue ? " = true" : " = false");
+    const auto type = types_.find(operand(constant.at, 1));
+    const bool is_word = type != types_.end() && operand(type->second, 2) == 32;
+    if (!is_word) return text;
+    const std::uint32_t word = operand(constant.at, 3);
+    if (op(type->second) == spv::OpTypeFloat) return text + " = " + std::to_string(std::bit_cast<float>(word));
+    const bool is_signed = operand(type->second, 3) != 0;
+    return text + " = " + (is_signed ? std::to_string(static_cast<std::int32_t>(word)) : std::to_string(word));
+  }
+
   static std::string numbered(std::uint32_t number) { return "constant" + std::to_string(number); }
 
   static std::string list(const std::set<std::uint32_t>& numbers) {
@@ -178,6 +219,7 @@ class Constants {
       return invalid_argument("constant " + value.name + ": the same specialization constant as " + earlier->second +
                               ". Give one of them");
     }
+    set_.insert(number);
     return write_all(number, value.text).within("constant " + value.name);
   }
 
@@ -233,6 +275,7 @@ class Constants {
   std::map<std::uint32_t, std::string> names_;  // by id
   std::map<std::uint32_t, Constant> all_;       // with a SpecId, by id
   std::map<std::uint32_t, std::string> given_;  // names that the job gave values by, by SpecId
+  std::set<std::uint32_t> set_;                 // numbers that the job gave a value, by name or as its workgroup
   std::map<std::uint32_t, std::size_t> types_;  // of numbers, by id
   std::uint32_t whole_size_ = 0;                // the constant that overrides the local size
   std::array<std::uint32_t, 3> size_{};         // ids of the local size
@@ -250,6 +293,7 @@ Result<std::vector<std::uint32_t>> specialized(std::vector<std::uint32_t> words,
   for (const Define& value : values) {
     if (status.ok()) status = constants.set(value, unknown);
   }
+  if (status.ok()) status = constants.check_shared();
   if (!status.ok()) return status;
   return constants.take();
 }
