@@ -33,6 +33,14 @@ Skips& skips() {
   return of_this_process;
 }
 
+// Empty: the assertion is no skip.
+std::string reason_to_skip(const Catch::AssertionStats& stats) {
+  const Catch::AssertionResult& result = stats.assertionResult;
+  if (result.getResultType() != Catch::ResultWas::Warning || !result.hasMessage()) return {};
+  const std::string message = result.getMessage();
+  return message.starts_with(skip_word) ? message.substr(skip_word.size()) : std::string();
+}
+
 class Cases final : public Catch::TestEventListenerBase {
  public:
   using TestEventListenerBase::TestEventListenerBase;
@@ -52,11 +60,7 @@ class Cases final : public Catch::TestEventListenerBase {
   }
 
   bool assertionEnded(const Catch::AssertionStats& stats) override {
-    const Catch::AssertionResult& result = stats.assertionResult;
-    const std::string message = result.hasMessage() ? std::string(result.getMessage()) : std::string();
-    if (result.getResultType() == Catch::ResultWas::Warning && message.starts_with(skip_word)) {
-      reason_ = message.substr(skip_word.size());
-    }
+    if (const std::string reason = reason_to_skip(stats); !reason.empty()) reason_ = reason;
     return true;
   }
 
@@ -75,6 +79,19 @@ class Cases final : public Catch::TestEventListenerBase {
 };
 
 CATCH_REGISTER_LISTENER(Cases)
+
+// Catch2's own, without the skips: their list comes at the end, and between them a failure was hard to find.
+class WithoutSkips final : public Catch::ConsoleReporter {
+ public:
+  using ConsoleReporter::ConsoleReporter;
+  static std::string getDescription() { return "console's, skips at the end alone"; }
+
+  bool assertionEnded(const Catch::AssertionStats& stats) override {
+    return !reason_to_skip(stats).empty() || ConsoleReporter::assertionEnded(stats);
+  }
+};
+
+CATCH_REGISTER_REPORTER("without_skips", WithoutSkips)
 
 // To the file of KILN_TEST_SKIPPED too, which scripts/test prints: CTest shows nothing of a test that passed.
 void report_skips() {
@@ -119,6 +136,7 @@ bool choose_part(Catch::Session& session, const char* text) {
 int main(int argc, char** argv) {
   using kiln::test::skips;
   Catch::Session session;
+  session.configData().reporterName = "without_skips";
   if (const int wrong = session.applyCommandLine(argc, argv); wrong != 0) return wrong;
   const char* const part = std::getenv("KILN_TEST_PART");
   if (part != nullptr && !kiln::test::choose_part(session, part)) {

@@ -81,6 +81,7 @@ TEST_CASE("test main: a binary whose cases are all skipped counts as skipped, an
   CHECK(listed().empty());
   const ChildResult failed = run("[.skips_whole],[.fails_here]");
   CHECK(failed.status == 1);
+  CHECK_THAT(failed.output, !Contains("warning"));
   CHECK(listed() == "skips: whole: there is no such device\n");
   std::filesystem::remove(list);
 }
