@@ -147,7 +147,10 @@ const Block* Program::find_slowly(std::uint64_t pc, CodePage*& page, std::option
     held->forgotten = forgotten_;
   }
   if (held->checked.load(std::memory_order_relaxed) != dispatch_) {
-    if ((fault = check(*held))) return nullptr;
+    if ((fault = check(*held))) {
+      if (fault->kind != FaultKind::hazard && fault->address == base) fault->address = pc;
+      return nullptr;
+    }
     held->checked.store(dispatch_, std::memory_order_release);
   }
   page = held.get();

@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <string>
+#include <string_view>
 
+#include "simulator/isa/printer.hpp"
 #include "simulator/wave/memory/buffer_space.hpp"
 #include "simulator/wave/memory_port.hpp"
 #include "simulator/wave/program.hpp"
@@ -81,11 +84,18 @@ Next denorm_mode(Wave& wave, const Op& op) {
   return Next::go;
 }
 
+Next refuse_message(Wave& wave, const Op& op, Word message) {
+  constexpr std::string_view call = "sendmsg";
+  const std::string text = isa::message_text(message, wave.generation);
+  const std::string name = text.starts_with(call) ? " " + text.substr(call.size()) : std::string();
+  return refuse(wave, op, FaultKind::unknown_opcode, "message " + std::to_string(message) + name + " is not simulated");
+}
+
 Next send_message(Wave& wave, const Op& op) {
   constexpr Word dealloc_vgprs = 3;
   const Word message = static_cast<Word>(op.offset) & 0xFFU;
   if (wave.generation == Generation::gfx11 && message == dealloc_vgprs) return Next::go;  // a hint, just before the end
-  return refuse(wave, op, FaultKind::unknown_opcode, "message " + std::to_string(message) + " is not simulated");
+  return refuse_message(wave, op, message);
 }
 
 template <class T>
@@ -100,7 +110,7 @@ Next message_for_answer(Wave& wave, const Op& op) {
       write(wave, op, T{0});
       return Next::go;  // there is no trap handler
     default:
-      return refuse(wave, op, FaultKind::unknown_opcode, "message " + std::to_string(op.offset) + " is not simulated");
+      return refuse_message(wave, op, static_cast<Word>(op.offset));
   }
 }
 

@@ -65,8 +65,9 @@ Next refuse(Wave& wave, const Op& op, Fault fault) {
 }
 
 Next refuse_register(Wave& wave, const Op& op, std::uint32_t vgpr) {
-  return refuse(wave, op, FaultKind::overrun,
-                "v" + std::to_string(vgpr) + " of " + std::to_string(wave.vgpr_count) + " VGPRs");
+  std::string has = std::to_string(wave.vgpr_count) + " VGPRs";
+  if (wave.shared_vgprs != 0) has += " and " + std::to_string(wave.shared_vgprs) + " shared ones";
+  return refuse(wave, op, FaultKind::overrun, "v" + std::to_string(vgpr) + " of " + has);
 }
 
 std::string hex(std::uint64_t value) {

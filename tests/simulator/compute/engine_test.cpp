@@ -254,7 +254,7 @@ TEST_CASE("simulator engine: a fault shows the word at its address, or none", "[
     CHECK(at == 4);
     CHECK(fault.dword == forever);
   }
-  for (const U target : {0x10000U, 0x10002U}) {  // s_mov_b32 s2, target · s_mov_b32 s3, 0 · s_setpc_b64 s[2:3]
+  for (const U target : {0x10000U, 0x10002U, 0x10124U}) {  // s_mov_b32 s2, target · s_mov_b32 s3, 0 · s_setpc_b64 s[2:3]
     const auto [fault, at] = fault_of({0xBE8200FF, target, 0xBE830080, 0xBE804802});
     CHECK(fault.kind == (target % 4 == 0 ? FaultKind::unmapped : FaultKind::misaligned));
     CHECK(fault.address == target);
@@ -342,7 +342,7 @@ TEST_CASE("simulator engine: shared VGPRs lie behind a wave's own, one word for 
 
   const std::optional<Fault> beyond = run({0x7E200300}, 1, out);  // v_mov_b32 v16, v0
   REQUIRE(beyond);
-  CHECK(beyond->reason == "v_mov_b32: v16 of 8 VGPRs");
+  CHECK(beyond->reason == "v_mov_b32: v16 of 8 VGPRs and 8 shared ones");
   CHECK_FALSE(run({0x7E200300, 0x7E040310}, 2, out));
   CHECK(run({0x7E100300}, 0, out)->reason == "v_mov_b32: v8 of 8 VGPRs");
   DispatchState state = state_of(launcher.memory, {});

@@ -5,6 +5,7 @@
 #include <functional>
 #include <random>
 #include <string>
+#include <utility>
 
 #include "tests/simulator/wave/bench.hpp"
 
@@ -409,10 +410,15 @@ TEST_CASE("simulator SALU: messages that are answered", "[simulator][wave]") {
   CHECK(last >= first);
   CHECK(bench.sgpr(4) - static_cast<U>(first) <= static_cast<U>(last - first));
   CHECK(bench.wave.scalar64(8) == 0);
-  for (const unsigned message : {0U, 128U, 129U, 132U, 134U}) {
+  const std::pair<unsigned, std::string> refused[] = {{0U, "0"},
+                                                      {128U, "128 (MSG_RTN_GET_DOORBELL)"},
+                                                      {129U, "129 (MSG_RTN_GET_DDID)"},
+                                                      {132U, "132 (MSG_RTN_SAVE_WAVE)"},
+                                                      {134U, "134 (MSG_RTN_GET_TBA_TO_PC)"}};
+  for (const auto& [message, named] : refused) {
     const auto fault = bench.run({encode::sop1("s_sendmsg_rtn_b32", 2, message)});
     REQUIRE(fault);
-    CHECK(fault->reason == "s_sendmsg_rtn_b32: message " + std::to_string(message) + " is not simulated");
+    CHECK(fault->reason == "s_sendmsg_rtn_b32: message " + named + " is not simulated");
   }
 }
 
