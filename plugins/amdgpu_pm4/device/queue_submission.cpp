@@ -67,7 +67,7 @@ Result<std::optional<std::uint64_t>> Queue::submit_again(const DispatchKey& key)
   work.kept = *equal;
   for (const auto& kernel : kept.kernels) work.kernels.push_back(kernel.lock());
   for (const auto& kernel : work.kernels) {
-    if (Status refused = check_quarantine(*kernel); !refused.ok()) return refused;
+    if (Status refused = check_quarantine(*kernel); !refused.ok()) return refused.within(settings_.device);
   }
   for (const auto& buffer : kept.buffers) work.buffers.push_back(buffer.lock());
   kept.last_use = ++keyed_;
@@ -86,7 +86,7 @@ Result<std::optional<std::uint64_t>> Queue::submit_again(const DispatchKey& key)
 
 Status Queue::check_quarantine(const LoadedKernel& kernel) const {
   if (!quarantine_.holds(kernel.quarantine_key)) return {};
-  return quarantine_.check(kernel.quarantine_key, kernel.name()).within(settings_.device);
+  return quarantine_.check(kernel.quarantine_key, kernel.name());
 }
 
 Status Queue::check_quarantine(const BoundDispatch& passes) const {
@@ -103,7 +103,6 @@ Result<std::uint64_t> Queue::submit(const BoundDispatch& passes, DispatchKey key
   const std::lock_guard lock(mutex_);
   if (!lost_.ok()) return lost_;
   collect_passed();
-  if (Status refused = check_quarantine(passes); !refused.ok()) return refused;
   std::shared_ptr<KeptSubmission> kept;
   if (!key.words.empty()) ++keyed_;
   if (!key.words.empty() && passes.size() <= most_kept_passes && came_before(key.hash) && room_to_keep(key)) {
@@ -131,7 +130,6 @@ Result<std::uint64_t> Queue::submit(const BoundDispatch& passes, DispatchKey key
       lose(status.message);
     } else if (status.code == StatusCode::cancelled) {
       recover();
-      if (Status refused = check_quarantine(passes); !refused.ok()) return refused;  // it may be who hung
     } else if (status.code == StatusCode::unavailable && !in_flight_.empty()) {
       while (!in_flight_.empty() && wait_for_oldest().ok()) {  // memory may come free
       }
@@ -286,6 +284,8 @@ Status Queue::try_submit(const BoundDispatch& passes, KeptSubmission* keep) {
   if (Status refused = validate(scope); !refused.ok()) {
     return internal_error("the check before the submission: " + refused.text());
   }
+  // At the last moment: while it waited for room or for a new context, one of its kernels may have been convicted.
+  if (Status refused = check_quarantine(passes); !refused.ok()) return refused;
   const CommandBuffer& first = commands->front();
   const CommandRange range{first.va, static_cast<std::uint32_t>(first.dwords.size_bytes())};
   if (keep != nullptr) {

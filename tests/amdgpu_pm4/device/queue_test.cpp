@@ -1,5 +1,7 @@
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <cerrno>
+#include <future>
 #include <set>
 #include <thread>
 
@@ -247,6 +249,80 @@ TEST_CASE("queue: what was queued behind a hang is cancelled, not blamed, and ma
   CHECK(f.wait(hangs).code == StatusCode::unavailable);
   CHECK_FALSE(f.quarantine.holds(f.good->quarantine_key));
   CHECK(f.wait(f.submit({f.pass(f.good)})).ok());
+}
+
+namespace {
+
+// Submits up to 12 dispatches of one pass, the first of which hangs, until one waits for room in the rings. Only then
+// does the device run. Gives how many were accepted before, and what refused the last one.
+struct Crowded {
+  int before = 0;
+  Status refused;
+};
+Crowded submit_crowd(const QueueFixture& f, const std::shared_ptr<const LoadedKernel>& others) {
+  f.gpu->held = true;
+  f.gpu->hang_at = 0;
+  std::atomic<int> accepted{0};
+  std::promise<Status> outcome;
+  std::thread submitter([&] {
+    Status status;
+    for (int i = 0; i < 12 && status.ok(); ++i) {
+      const auto value = f.queue->submit(in_order({f.pass(i == 0 ? f.bad : others)}));
+      value ? void(++accepted) : void(status = value.error());
+    }
+    outcome.set_value(status);
+  });
+  for (int i = 0; i < 30'000 && accepted < 4; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  Crowded crowd;
+  crowd.before = accepted;
+  f.gpu->run_held();
+  submitter.join();
+  crowd.refused = outcome.get_future().get();
+  return crowd;
+}
+
+}  // namespace
+
+TEST_CASE("queue: what waited for room while another hung runs in the new context, and is not told as cancelled") {
+  const QueueFixture f(4096);  // four chunks
+  const Crowded crowd = submit_crowd(f, f.good);
+  INFO(crowd.refused.message);
+  CHECK(crowd.refused.ok());
+  REQUIRE(crowd.before >= 4);
+  REQUIRE(crowd.before < 12);
+  CHECK_THAT(f.wait(2).message, Catch::Contains("was cancelled"));
+  const Status waited = f.wait(static_cast<std::uint64_t>(crowd.before) + 1);
+  INFO(waited.message);
+  CHECK(waited.ok());
+}
+
+TEST_CASE("queue: a kernel that is convicted while an equal one waits for room does not run again") {
+  const QueueFixture f(4096);  // four chunks
+  const Crowded crowd = submit_crowd(f, f.bad);
+  REQUIRE(crowd.before >= 4);
+  REQUIRE(crowd.before < 12);
+  CHECK(crowd.refused.code == StatusCode::unsupported);
+  CHECK_THAT(crowd.refused.message, Catch::StartsWith("amdgpu:0: kernel 'bad'") && Catch::Contains("quarantined until"));
+  CHECK(f.gpu->dispatches == 1);
+}
+
+TEST_CASE("queue: a kernel that is convicted while an equal one waits for a new context does not run again") {
+  const QueueFixture f;
+  f.gpu->held = true;
+  f.gpu->hang_at = 0;
+  const std::uint64_t value = f.submit({f.pass(f.bad)});
+  f.gpu->submit_errors = {-ECANCELED};
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    f.gpu->run_held();
+  });
+  const Status refused = f.refused({f.pass(f.bad)});
+  later.join();
+  CHECK(refused.code == StatusCode::unsupported);
+  CHECK_THAT(refused.message, Catch::StartsWith("amdgpu:0: kernel 'bad'") && Catch::Contains("quarantined until"));
+  CHECK(f.wait(value).code == StatusCode::unavailable);
+  CHECK(f.gpu->dispatches == 1);
 }
 
 TEST_CASE("queue: a reset that another program caused blames nobody here") {
