@@ -57,4 +57,5 @@ TEST_CASE("chain fusion: what is read otherwise, or is not the chain's own, is n
   CHECK(none(with([](Residual& chain) { chain.spec.steps[3].tensors[0] = 2; })));       // b's result is read too
   CHECK(none(with([](Residual& chain) { chain.spec.steps[2].tensors = {2, 2, 3}; })));  // added to itself
   CHECK(none(with([](Residual& chain) { chain.spec.steps[2].tensors = {2, 0, 3}; })));  // the chain's input
+  CHECK(none(with([](Residual& chain) { chain.spec.tensors[3].shape = {1, 128}; })));   // the sum is a view
 }

@@ -60,6 +60,17 @@ class Network {
     return last_ = to;
   }
 
+  // The last tensor, flattened by the layer, as a tensor of another shape.
+  std::uint32_t activate(const Shape& shape) {
+    ActivationSpec layer;
+    layer.shape = {shape[0], 1};
+    for (std::size_t i = 1; i < shape.size(); ++i) layer.shape[1] *= shape[i];
+    layer.activation = Activation::relu;
+    const std::uint32_t to = tensor(shape);
+    spec.steps.push_back({layer, {last_, to}});
+    return last_ = to;
+  }
+
   std::uint32_t classes(std::int64_t n) {
     const Shape from = spec.tensors[last_].shape;
     GemmSpec layer{from[0], n, 1};
@@ -209,6 +220,36 @@ TEST_CASE("chain: an add that cannot be part of a convolution is right", "[chain
     net.spec.tensors[net.last()].role = TensorRole::output;
     check(net.spec, 96);
   }
+}
+
+TEST_CASE("chain: views of another shape hold the same numbers in the same order", "[chain]") {
+  Network net({1, 8, 12, 12});
+  SECTION("an activation flattens, and a product reads it") {
+    net.conv(16, 3, 2, 1, Activation::none);
+    net.activate({1, 16 * 6 * 6});
+    net.classes(20);
+  }
+  SECTION("an activation makes a pixel of it, and a convolution reads it") {
+    net.conv(16, 3, 2, 1, Activation::none);
+    net.activate({1, 16 * 6 * 6, 1, 1});
+    net.conv(24, 1, 1, 1, Activation::none);
+  }
+  SECTION("an activation folds its channels, and a convolution reads it") {
+    net.conv(16, 3, 2, 1, Activation::none);
+    net.activate({1, 4, 12, 12});
+    net.conv(24, 3, 1, 1, Activation::none);
+  }
+  SECTION("a sum of a view and what it views") {
+    const std::uint32_t kept = net.conv(16, 3, 2, 1, Activation::none);
+    net.activate({1, 16 * 6 * 6});
+    AddSpec add;
+    add.shape = {1, 16 * 6 * 6};
+    const std::uint32_t sum = net.tensor({1, 16 * 6 * 6, 1, 1}, TensorRole::output);
+    net.spec.steps.push_back({add, {kept, net.last(), sum}});
+    return check(net.spec, 99);
+  }
+  net.spec.tensors[net.last()].role = TensorRole::output;
+  check(net.spec, 98);
 }
 
 TEST_CASE("chain: grouped and large convolutions, and a product of several rows", "[chain]") {

@@ -31,7 +31,9 @@ bool can_add(const ChainSpec& spec, std::uint32_t add, std::uint32_t sum, std::u
   if (!is_inner(sum) || !is_inner(residual) || readers_of(spec, sum).size() != 1) return false;
   const std::vector<std::uint32_t> readers = readers_of(spec, residual);
   const bool no_later = std::ranges::all_of(readers, [&](std::uint32_t r) { return r < conv_step || r == add; });
-  return no_later && std::ranges::count(readers, add) == 1 && spec.tensors[sum].shape == spec.tensors[residual].shape;
+  const auto has_its_shape = [&](std::uint32_t tensor) { return spec.tensors[tensor].shape == spec.tensors[sum].shape; };
+  return no_later && std::ranges::count(readers, add) == 1 &&
+         std::ranges::all_of(spec.steps[add].tensors, has_its_shape);
 }
 
 }  // namespace

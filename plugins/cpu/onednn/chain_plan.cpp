@@ -363,11 +363,26 @@ class Builder {
     return split(elements, tiles_, 64);
   }
 
+  // Operand 0 of a step that works on one number after the other: in any layout where all of its tensors have one
+  // shape; else they are views of the same numbers, and lie as the request has them.
+  FormOf elements_form() {
+    return have_one_shape() ? forms_[tensor_of(0)].front() : in_form(tensor_of(0), plain(shape_of_tensor(tensor_of(0))));
+  }
+  // The layout of another tensor of the step.
+  Desc elements_layout(std::uint32_t tensor, const FormOf& first) const {
+    return have_one_shape() ? first.desc : plain(shape_of_tensor(tensor));
+  }
+  bool have_one_shape() const {
+    return std::ranges::all_of(spec_.steps[step_].tensors, [this](std::uint32_t tensor) {
+      return shape_of_tensor(tensor) == shape_of_tensor(output_tensor());
+    });
+  }
+
   void add(const AddSpec& spec) {
     if (is_fused_[step_]) return;
-    const FormOf a = forms_[tensor_of(0)].front();
-    const FormOf b = in_form(tensor_of(1), a.desc);
-    const FormOf result = new_form(output_tensor(), a.desc);
+    const FormOf a = elements_form();
+    const FormOf b = in_form(tensor_of(1), elements_layout(tensor_of(1), a));
+    const FormOf result = new_form(output_tensor(), elements_layout(output_tensor(), a));
     begin_phase();
     for (const Range& range : element_ranges(a.desc)) {
       const Desc some({range.size()}, fp32, Tag::a);
@@ -381,8 +396,8 @@ class Builder {
   }
 
   void add(const ActivationSpec& spec) {
-    const FormOf source = forms_[tensor_of(0)].front();
-    const FormOf result = new_form(output_tensor(), source.desc);
+    const FormOf source = elements_form();
+    const FormOf result = new_form(output_tensor(), elements_layout(output_tensor(), source));
     begin_phase();
     for (const Range& range : element_ranges(source.desc)) {
       const Desc some({range.size()}, fp32, Tag::a);
