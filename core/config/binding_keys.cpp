@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <limits>
 #include <optional>
 #include <span>
@@ -216,8 +217,11 @@ class BindingReader {
       if (!number) {
         problem(item.at, member.key,
                 "found " + describe(item) + ", expected " + (member.key == "int" ? "an integer" : "a number"));
+      } else if (fraction && item.kind == TomlKind::integer) {
+        binding_.numbers.push_back(static_cast<double>(item.integer));
+        integers_among_fractions_.push_back(item.integer);
       } else if (fraction) {
-        binding_.numbers.push_back(item.kind == TomlKind::integer ? static_cast<double>(item.integer) : item.number);
+        binding_.numbers.push_back(item.number);
       } else {
         binding_.integers.push_back(item.integer);
       }
@@ -296,7 +300,7 @@ class BindingReader {
     only("tolerance", result, "output or inout");
     // A tensor of an application has a form too.
     const bool form_elsewhere = report_.in_pipeline() || binding_.output.starts_with("memory:");
-    only("shape", !has("inout") && buffer, "input, output or values");
+    only("shape", !in_place && buffer, "input, output or values, and with inout beside output");
     only("size", !has("inout"), "input or output");
     only("dtype", !in_place && !has("local"), "input, output, values, float or int, and with inout beside output");
     only("binding", buffer, "input, output, inout or values");
@@ -320,8 +324,23 @@ class BindingReader {
     check_values();
   }
 
+  // Numbers with a fraction are rounded to the type, integers are not.
+  void check_integers_among_fractions() {
+    const bool narrow = binding_.dtype == DType::f16 || binding_.dtype == DType::f32;
+    const DType dtype = binding_.dtype == DType::invalid ? DType::f32 : narrow ? binding_.dtype : DType::f64;
+    for (const std::int64_t integer : integers_among_fractions_) {
+      if (has_integer(dtype, integer)) continue;
+      const std::string key = has("float") ? "float" : "values";
+      problem(at(key), key,
+              "found " + std::to_string(integer) + ", which " + std::string(numpy_name(dtype)) +
+                  " does not have. Write it with a fraction to have it rounded");
+      return;
+    }
+  }
+
   // Integers without a type of their own are int32, or uint32 beyond it; a type has all of them.
   void check_values() {
+    check_integers_among_fractions();
     const std::vector<std::int64_t>& integers = binding_.integers;
     if (binding_.dtype != DType::invalid) return;
     if (!binding_.numbers.empty()) binding_.dtype = DType::f32;
@@ -344,6 +363,7 @@ class BindingReader {
   JobReport& report_;
   const std::size_t before_ = report_.problems();
   KernelBindingConfig binding_;
+  std::vector<std::int64_t> integers_among_fractions_;
 };
 
 // One texture, or an array of them: each element has a name of its own, "layers[1]".
@@ -374,6 +394,13 @@ void read_textures(JobDraft& draft, const BindingForm& form, const TomlMember& m
 }
 
 }  // namespace
+
+bool has_integer(DType dtype, std::int64_t integer) {
+  const int precision = dtype == DType::f16 ? 11 : dtype == DType::f32 ? 24 : 53;
+  const auto bits = static_cast<std::uint64_t>(integer);
+  const std::uint64_t magnitude = integer < 0 ? ~bits + 1 : bits;
+  return magnitude == 0 || std::bit_width(magnitude) - std::countr_zero(magnitude) <= precision;
+}
 
 void read_bindings(JobDraft& draft, const JobKeyEntry&, const TomlMember& member, JobReport& report) {
   const TomlNode& list = member.value;

@@ -68,6 +68,9 @@ class JobReport {
 //
 // Thread-safety: pure but for the draft and the report they are given. Ownership: nothing is kept.
 
+// Whether the floating-point type has the integer: f16, f32 or f64.
+bool has_integer(DType dtype, std::int64_t integer);
+
 inline constexpr std::size_t most_expression = 4096;  // characters of an expression of a grid or a shape
 
 struct JobKeyEntry;

@@ -131,6 +131,10 @@ class UniformReader {
     return false;
   }
 
+  bool fail_beside_fraction(const TomlNode& node, std::int64_t integer) {
+    return fail(node, "found " + std::to_string(integer) + " beside a fraction, which float64 does not have");
+  }
+
   bool add(const TomlNode& node, std::size_t depth, UniformConfig& to) {
     auto& shape = to.uniform.shape;
     if (node.kind == TomlKind::array) {
@@ -157,13 +161,19 @@ class UniformReader {
                                                         : Type::invalid;
     if (given == Type::invalid) return fail(node, "found " + describe(node));
     if (given == Type::number && type == Type::integer) {
-      for (const std::int64_t value : to.integers) to.numbers.push_back(static_cast<double>(value));
+      for (const std::int64_t value : to.integers) {
+        if (!has_integer(DType::f64, value)) return fail_beside_fraction(node, value);
+        to.numbers.push_back(static_cast<double>(value));
+      }
       to.integers.clear();
       type = Type::number;
     }
     if (type == Type::invalid) type = given;
     if ((given == Type::boolean) != (type == Type::boolean)) return fail(node, "found booleans and numbers");
     if (type == Type::number) {
+      if (given == Type::integer && !has_integer(DType::f64, node.integer)) {
+        return fail_beside_fraction(node, node.integer);
+      }
       to.numbers.push_back(given == Type::integer ? static_cast<double>(node.integer) : node.number);
     } else {
       to.integers.push_back(given == Type::boolean ? (node.boolean ? 1 : 0) : node.integer);

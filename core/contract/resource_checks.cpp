@@ -294,12 +294,16 @@ class TextureMatch {
   }
 
  private:
-  std::string tensor_text() const { return std::string(numpy_name(given_.dtype)) + " " + to_string(given_.shape); }
+  std::string tensor_text() const {
+    return (given_.picture ? "a picture, " : "") + std::string(numpy_name(given_.dtype)) + " " +
+           to_string(given_.shape);
+  }
 
   Status set_size() {
     const TextureShape& declared = resource_.texture;
     const std::size_t sides = declared.dimensions + (declared.layered || declared.cube ? 1 : 0);
-    const Shape& shape = given_.shape;
+    Shape shape = given_.shape;
+    if (given_.picture && sides == 3 && !declared.cube) shape.insert(shape.begin(), 1);
     constexpr std::string_view forms[] = {"[W]", "[H, W]", "[D, H, W]"};
     if (declared.dimensions < 1 || sides > std::size(forms)) {
       return invalid_argument("is declared with " + std::to_string(declared.dimensions) + " dimensions" +
@@ -311,7 +315,7 @@ class TextureMatch {
                                                         : "[layers, H, W]");
     const bool fits = (shape.size() == sides || shape.size() == sides + 1) &&
                       (shape.size() == sides || (shape.back() >= 1 && shape.back() <= 4));
-    if (!fits) {
+    if (!fits || (given_.picture && declared.cube)) {
       return invalid_argument("takes " + form +
                               ", with a last dimension of 1 to 4 channels or without, and the job "
                               "provides " +
@@ -388,10 +392,17 @@ class TextureMatch {
       return unsupported(holds + ", which no file has without loss: such an image can only be an output");
     }
     const bool exact = facts.dtype == given_.dtype;
+    // A texture in a buffer is the tensor's own bytes: nothing converts them.
+    if (resource_.texture.buffer && (!exact || facts.channels != texture_.channels)) {
+      return invalid_argument("is a texture in a buffer and " + holds + ", which is " +
+                              std::string(numpy_name(facts.dtype)) + " with " + std::to_string(facts.channels) +
+                              " channels, and the job provides " + tensor_text() + " with " +
+                              std::to_string(texture_.channels));
+    }
     if (exact) return {};
     const bool narrow = given_.dtype == DType::u8 || given_.dtype == DType::u16;
     if (writes) {  // a picture, whose samples are 0 to 1 of what the image holds
-      if (narrow && !integer && !is_signed_normalized(facts)) return {};
+      if (narrow && !integer && !is_signed_normalized(facts) && (!reads || narrow_fits(facts))) return {};
     } else if (integer                      ? widens(facts.dtype)
                : given_.dtype == DType::f16 ? facts.dtype == DType::f32
                                             : narrow_fits(facts)) {

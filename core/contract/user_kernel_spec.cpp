@@ -210,6 +210,7 @@ std::string fields_of(const UserKernelSpec& spec) {
       fields.word("texels", to_string(binding.dtype)), fields.word("shape", sha256(to_string(binding.shape)).hex());
       fields.word("format", facts_of(binding.format).name), fields.word("filter", to_string(binding.filter));
       fields.word("wrap", to_string(binding.wrap));
+      if (binding.picture) fields.number("picture", 1);
     }
   }
   for (const auto& uniform : spec.uniforms) {

@@ -59,7 +59,10 @@ Status add_result(const JobConfig& job, const KernelBindingConfig& binding, std:
   const std::string role = binding.label + ": expect";
   if (!binding.expect.empty()) {
     auto wanted = request_of_expected(job, binding, role, memory);
-    if (tensor != nullptr) wanted.dtype = tensor->dtype();
+    if (tensor != nullptr) {
+      wanted.dtype = tensor->dtype();
+      if (lacks_form(binding.expect)) wanted.shape = tensor->shape();
+    }
     auto reference = load_tensor(binding.expect, job.base, wanted, notes);
     if (!reference) return std::move(reference).error();
     expected.tensor = std::move(*reference);
@@ -225,6 +228,7 @@ UserKernelSpec::Binding declared(const KernelBindingConfig& binding) {
   made.format = binding.format;
   made.filter = binding.filter;
   made.wrap = binding.wrap;
+  made.picture = is_texture(binding) && is_file(binding.input) && is_picture(binding.input);
   return made;
 }
 
@@ -249,7 +253,8 @@ TensorRequest request_of(const JobConfig& job, const KernelBindingConfig& bindin
   const ImageFormatFacts& format = facts_of(binding.format);
   request.channels = binding.format == ImageFormat::declared ? 4 : format.channels;
   request.texels = true;
-  if (is_file(binding.input) || memory_name(binding.input)) return request;
+  request.sides.assign(binding.size.rbegin(), binding.size.rend());
+  if (!lacks_form(binding.input) || (is_file(binding.input) && binding.size.empty())) return request;
   const TensorForm form = form_of_output(binding);
   request.dtype = form.dtype;
   request.shape = form.shape;
@@ -259,6 +264,11 @@ TensorRequest request_of(const JobConfig& job, const KernelBindingConfig& bindin
 TensorRequest request_of_expected(const JobConfig& job, const KernelBindingConfig& binding, std::string_view role,
                                   const Memory* memory) {
   TensorRequest request{.dtype = binding.dtype, .shape = {}, .role = role, .alpha = job.alpha, .memory = memory};
+  if (lacks_form(binding.expect) && binding.access == Access::write) {
+    const TensorForm form = form_of_output(binding);
+    request.dtype = form.dtype;
+    request.shape = form.shape;
+  }
   if (!is_texture(binding)) return request;
   request.texels = true;
   request.channels = binding.format == ImageFormat::declared ? 4 : facts_of(binding.format).channels;

@@ -70,6 +70,7 @@ class PipelineMaker {
       const std::string role = tensor.label + ": expect";
       auto wanted = request_of_expected(whole_, tensor, role, memory_);
       if (made.dtype != DType::invalid) wanted.dtype = made.dtype;
+      if (lacks_form(tensor.expect)) wanted.shape = made.shape;
       const auto form = form_of(tensor.expect, whole_.base, wanted);
       if (!form) return form.error();
       if (made.shape.empty()) made.shape = form->shape;
@@ -138,6 +139,10 @@ class PipelineMaker {
     }
     PipelineTensor& tensor = request_.pipeline.tensors[at->second];
     if (tensor.shape.empty()) {
+      if (tensor.dtype != DType::invalid && tensor.dtype != dtype) {
+        return invalid_argument("tensor '" + name + "' is " + std::string(numpy_name(tensor.dtype)) +
+                                ", the step writes " + text_of(dtype, shape));
+      }
       if (shape.empty())
         return invalid_argument("output '" + name + "': expected shape = [N, …], here or at the tensor");
       tensor.shape = shape;
@@ -230,8 +235,18 @@ class PipelineMaker {
                                       binding.shape.empty() ? tensor.shape : binding.shape));
     }
     set_form(added, tensor.dtype, tensor.shape);
+    const bool texture = added.kind == BindingKind::image || added.kind == BindingKind::sampler;
+    added.picture = texture && is_picture(name);
     step.arguments.push_back({name, {}});
     return {};
+  }
+
+  // Whether the tensor has the samples of a PNG.
+  bool is_picture(const std::string& tensor) const {
+    return std::ranges::any_of(whole_.bindings, [&](const KernelBindingConfig& each) {
+      const bool samples = each.dtype == DType::u8 || each.dtype == DType::u16;
+      return each.name == tensor && samples && is_file(each.input) && data::is_picture(each.input);
+    });
   }
 
   // What only this step reads: values, or a file.

@@ -154,6 +154,14 @@ Status mismatch(const std::filesystem::path& path, const TensorRequest& request,
                           wanted);
 }
 
+// What is wrong with the sides of an image; empty: nothing.
+std::string other_sides(const Shape& shape, const TensorRequest& request) {
+  const std::size_t sides = request.sides.size();
+  const bool fits = sides == 0 || ((shape.size() == sides || shape.size() == sides + 1) &&
+                                   std::equal(request.sides.begin(), request.sides.end(), shape.begin()));
+  return fits ? std::string() : "shape " + to_string(shape);
+}
+
 // A tensor of the application.
 Result<std::shared_ptr<HostTensor>> named_tensor(std::string_view name, const TensorRequest& request) {
   const std::string who = std::string(request.role) + ": found \"memory:" + std::string(name) + "\"";
@@ -165,6 +173,9 @@ Result<std::shared_ptr<HostTensor>> named_tensor(std::string_view name, const Te
     return not_found(who + ", and the application has given no tensor of this name");
   }
   const HostTensor& tensor = *found->second;
+  if (const std::string other = other_sides(tensor.shape(), request); !other.empty()) {
+    return invalid_argument(who + ": " + other + ", expected " + to_string(request.sides) + " by its size");
+  }
   const bool fits = (request.dtype == DType::invalid || request.dtype == tensor.dtype()) &&
                     (request.shape.empty() || request.shape == tensor.shape());
   if (fits) return found->second;
@@ -178,6 +189,9 @@ Result<std::shared_ptr<HostTensor>> named_tensor(std::string_view name, const Te
 Result<TensorForm> requested(const std::filesystem::path& path, TensorForm form, const TensorRequest& request) {
   if (!request.shape.empty() && form.shape != request.shape) {
     return mismatch(path, request, "shape " + to_string(form.shape), to_string(request.shape));
+  }
+  if (const std::string other = other_sides(form.shape, request); !other.empty()) {
+    return mismatch(path, request, other, to_string(request.sides) + " by its size, with or without channels");
   }
   if (request.dtype != DType::invalid) form.dtype = request.dtype;
   return form;
@@ -266,6 +280,11 @@ bool is_file(std::string_view source) noexcept {
 
 std::optional<std::string_view> memory_name(std::string_view source) noexcept {
   return source.starts_with(of_memory) ? std::optional(source.substr(of_memory.size())) : std::nullopt;
+}
+
+bool lacks_form(std::string_view source) {
+  if (memory_name(source)) return false;
+  return !is_file(source) || kind_of(std::filesystem::path(source)) == FileKind::bytes;
 }
 
 bool is_picture(const std::filesystem::path& path) { return kind_of(path) == FileKind::png; }

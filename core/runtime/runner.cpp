@@ -145,7 +145,9 @@ RunOutcome Runner::run(Job& job, const std::shared_ptr<Device>& device, const Re
       if (measurement.error().code == StatusCode::timeout && deadline.passed()) {
         measurement = measurement.error().within(too_long(request, config_));
       }
-      if (run != 0) snapshot.restore();  // another device, or this one again, begins with what the job was given
+      // Another device, or this one again, begins with what the job was given. A first run that timed out has read
+      // nothing back, and may still be writing to host memory that the device uses itself.
+      if (run != 0 || measurement.error().code != StatusCode::timeout) snapshot.restore();
       const bool others_had_it = measurement.error().code == StatusCode::timeout && use->waited_ns() > run_share_ns;
       if (others_had_it) return ends_with(std::move(measurement).error(), false);
       conditions.status = measurement.error();

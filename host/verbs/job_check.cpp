@@ -189,7 +189,10 @@ class JobChecker {
       const bool by_job = job_->places != nullptr && !job_->places->contains(who + "expect");
       const std::string key = by_job ? "expect" : who + "expect";
       data::TensorRequest request = data::request_of_expected(*job_, binding, key);
-      if (form) request.dtype = form->dtype;
+      if (form) {
+        request.dtype = form->dtype;
+        if (data::lacks_form(binding.expect)) request.shape = form->shape;
+      }
       const auto expected = file_form(key, binding.expect, request);
       if (form && expected && *form != *expected) {
         problem(key,

@@ -24,7 +24,7 @@ struct FilesOfJob {
 
 FilesOfJob files_of(const JobConfig& job, FileNames& names) {
   FilesOfJob files;
-  for (const std::string* source : {&job.input, &job.weights, &job.bias, &job.source, &job.expect}) {
+  for (const std::string* source : {&job.input, &job.addend, &job.weights, &job.bias, &job.source, &job.expect}) {
     if (!source->empty() && data::is_file(*source)) files.read.insert(names.of(job.base / *source));
   }
   if (!job.output.empty()) files.written.insert(names.of(job.output));

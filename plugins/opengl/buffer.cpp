@@ -149,9 +149,9 @@ GlBuffer::~GlBuffer() {
     // Deleting unmaps. The closure borrows the group: its thread runs everything posted before it ends.
     const GLuint shadow = shadow_ != nullptr ? shadow_->name : 0;  // 0 is ignored
     group_->execution().post([group = group_.get(), name = is_part_ ? 0 : name_, shadow, imported = imported_,
-                              texels = texels_, pixels = pixels_]() mutable {
+                              texels = texels_, pixels = std::move(pixels_)]() mutable {
       texels.drop(group->gl());
-      pixels.drop(group->gl());
+      for (PixelTexture& texture : pixels) texture.drop(group->gl());
       const GLuint names[] = {name, shadow};
       group->gl().DeleteBuffers(2, names);
       if (imported != 0) group->gl().DeleteMemoryObjectsEXT(1, &imported);

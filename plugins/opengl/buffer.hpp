@@ -125,7 +125,11 @@ class GlBuffer final : public Buffer {
 
   GLuint name() const noexcept { return name_; }
   TexelView& texels() noexcept { return texels_; }
-  PixelTexture& pixels() noexcept { return pixels_; }
+  // The texture of one of the forms that a pass has the buffer in. On the context's thread.
+  PixelTexture& pixels(std::size_t form) {
+    if (form >= pixels_.size()) pixels_.resize(form + 1);
+    return pixels_[form];
+  }
   const ContextGroup& group() const noexcept { return *group_; }
   Shadow* shadow() const noexcept { return shadow_.get(); }
   // What the host wrote last, for values that the host reads again: uniforms. Empty: read() has to be asked.
@@ -151,7 +155,7 @@ class GlBuffer final : public Buffer {
   std::unique_ptr<Shadow> shadow_;
   std::vector<std::byte> written_;  // of a small upload that is not mapped
   TexelView texels_;                // touched on the context's thread, as is the next
-  PixelTexture pixels_;
+  std::vector<PixelTexture> pixels_;
 };
 
 // import_memory: a buffer whose memory lies behind a descriptor that another device or API exported (a dma-buf).

@@ -95,8 +95,17 @@ class SourceBinder {
     }
     const bool image = resource.kind == ResourceKind::image;
     const TextureUniform& uniform = reflection_.textures[static_cast<std::size_t>(resource.handle)];
-    auto& texture = static_cast<GlBuffer&>(*launch_.bindings[source.binding]).pixels();
-    pass_.textures.push_back({uniform, image, source.texture, buffer.name, buffer.bytes, &texture});
+    auto& tensor = static_cast<GlBuffer&>(*launch_.bindings[source.binding]);
+    BoundTexture bound{uniform, image, source.texture, buffer.bytes, &tensor, 0};
+    for (const BoundTexture& other : pass_.textures) {
+      if (other.source != &tensor) continue;
+      if (other.has_form_of(bound)) {
+        bound.form_number = other.form_number;
+        break;
+      }
+      bound.form_number = std::max(bound.form_number, other.form_number + 1);
+    }
+    pass_.textures.push_back(bound);
     return {};
   }
 

@@ -209,7 +209,7 @@ Status GlQueue::check_grids(const ReadGrids& grids) {
 
 Status GlQueue::fill_textures(const BoundPass& pass) {
   for (const BoundTexture& bound : pass.textures) {
-    Status status = bound.texture->fill(group_.gl(), bound.uniform.target, bound.form, bound.buffer, bound.bytes);
+    Status status = bound.texture().fill(group_.gl(), bound.uniform.target, bound.form, bound.source->name(), bound.bytes);
     if (!status.ok()) return status;
   }
   return {};
@@ -219,9 +219,9 @@ void GlQueue::bind_resources(const BoundPass& pass) {
   const Gl& gl = group_.gl();
   for (const BoundTexture& bound : pass.textures) {
     if (bound.image) {
-      bound.texture->bind_image(gl, bound.uniform.unit);
+      bound.texture().bind_image(gl, bound.uniform.unit);
     } else {
-      bound.texture->bind_sampler(gl, bound.uniform.unit);
+      bound.texture().bind_sampler(gl, bound.uniform.unit);
     }
   }
   GLuint point = 0;
@@ -250,10 +250,10 @@ void GlQueue::release_textures(const BoundPass& pass) {
   gl.MemoryBarrier(GL_TEXTURE_UPDATE_BARRIER_BIT | GL_ATOMIC_COUNTER_BARRIER_BIT | GL_BUFFER_UPDATE_BARRIER_BIT);
   for (const BoundTexture& bound : pass.textures) {
     const GLuint unit = bound.uniform.unit;
-    bound.texture->unbind(gl, bound.image ? unit : GL_INVALID_INDEX, bound.image ? GL_INVALID_INDEX : unit);
+    bound.texture().unbind(gl, bound.image ? unit : GL_INVALID_INDEX, bound.image ? GL_INVALID_INDEX : unit);
   }
   for (const BoundTexture& bound : pass.textures) {
-    if (bound.form.access != Access::read) bound.texture->read_back(gl, bound.buffer);
+    if (bound.form.access != Access::read) bound.texture().read_back(gl, bound.source->name());
   }
   for (const BoundCounter& counter : pass.counters) gl.BindBufferBase(GL_ATOMIC_COUNTER_BUFFER, counter.point, 0);
 }

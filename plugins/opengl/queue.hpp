@@ -69,9 +69,14 @@ struct BoundTexture {
   TextureUniform uniform;
   bool image = false;  // else a sampler
   TextureSource form;
-  GLuint buffer = 0;
   GLsizeiptr bytes = 0;
-  PixelTexture* texture = nullptr;  // the buffer's
+  GlBuffer* source = nullptr;
+  std::size_t form_number = 0;  // among the forms that the pass has the buffer in
+
+  bool has_form_of(const BoundTexture& other) const {
+    return source == other.source && uniform.target == other.uniform.target && form == other.form;
+  }
+  PixelTexture& texture() const { return source->pixels(form_number); }
 };
 
 struct BoundBlock {  // a uniform block

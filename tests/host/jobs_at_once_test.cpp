@@ -74,6 +74,9 @@ TEST_CASE("job order: a job waits for who writes what it reads or writes, and fo
   CHECK(jobs_to_wait_for({in_place("y.npy"), in_place("z.npy"), in_place("y.npy"), in_place("x.npy")}) ==
         Waits{{}, {}, {0}, {0, 1, 2}});
   CHECK(jobs_to_wait_for({job("random:1", ""), job("random:1", "")}) == Waits{{}, {}});
+  JobConfig sum = job("random:1", "c.npy");
+  sum.addend = "b.npy";
+  CHECK(jobs_to_wait_for({job("random:1", "b.npy"), sum}) == Waits{{}, {0}});
 }
 
 TEST_CASE("job order: every job begins once, in the order of the file, none before those that it waits for") {

@@ -244,6 +244,38 @@ TEST_CASE("kernel textures: filter and wrap of a sampler") {
   CHECK(values("border") == std::vector<float>{20, 30, 0, 0, 20});
 }
 
+TEST_CASE("kernel textures: samplers of one tensor with filters and shapes of their own, in one pass") {
+  ResourceJobs jobs;
+  jobs.shader("views.comp",
+              "#version 450\nlayout(local_size_x = 1) in;\nuniform sampler1D sharp, soft, same;\n"
+              "uniform sampler1DArray rows;\nlayout(std430, binding = 0) buffer Out { float found[]; };\n"
+              "void main() {\n  found[0] = textureLod(sharp, 0.5, 0.0).x;\n  found[1] = textureLod(soft, 0.5, 0.0).x;\n"
+              "  found[2] = textureLod(same, 0.5, 0.0).x;\n  found[3] = texelFetch(rows, ivec2(0, 3), 0).x;\n}\n");
+  jobs.write<float>("line.npy", DType::f32, {4, 1}, {10, 20, 30, 40});
+  const auto file = jobs.folder.write("views.toml",
+                                      R"([[pipeline]]
+name = "views"
+tensors.line = { input = "line.npy" }
+tensors.y = { output = "y.npy", shape = [4] }
+[[pipeline.step]]
+name = "look"
+op = "kernel"
+source = "views.comp"
+samplers.sharp = { input = "line", filter = "nearest" }
+samplers.soft = { input = "line", filter = "linear" }
+samplers.same = { input = "line", filter = "nearest" }
+samplers.rows = { input = "line", filter = "nearest" }
+bindings = [ { output = "y" } ]
+grid = [1]
+)");
+  const Finished finished =
+      run_kiln({"run", file, "--repeat", "3", "--device", "opengl:0", "--cache-dir", jobs.folder / "cache"});
+  INFO(finished.err << finished.out);
+  REQUIRE(finished.status == 0);
+  const auto found = jobs.tensor("y.npy");
+  CHECK(std::vector<float>(found->as<float>().begin(), found->as<float>().end()) == std::vector<float>{30, 25, 30, 40});
+}
+
 TEST_CASE("kernel textures: textures that do not fit are refused by name, and nothing is written") {
   ResourceJobs jobs;
   jobs.shader("plain.comp",

@@ -376,6 +376,12 @@ TEST_CASE("what does not fit together in a pipeline is refused before anything r
                Contains("pipeline 'chain'") && Contains("step '2'") &&
                    Contains("tensor 'y' is float32 [100], the step writes float32 [50]"));
   }
+  SECTION("a tensor of another type, whose shape is the step's") {
+    CHECK_THAT(error_of(pipeline("tensors.x = { input = \"x.npy\" }\n"
+                                 "tensors.y = { output = \"y.npy\", dtype = \"float64\" }\n") +
+                        one),
+               Contains("tensor 'y' is float64, the step writes float32 [100]"));
+  }
   SECTION("an input that is no tensor and no file") {
     CHECK_THAT(error_of(pipeline(ends) + step("1", "photo", "output = \"y\", shape = [100]")),
                Contains("step '1'") && Contains("photo") && Contains("x, y"));

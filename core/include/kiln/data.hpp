@@ -46,6 +46,7 @@ struct TensorRequest {
   // u16 gives samples, with the file's own channels.
   bool texels = false;
   std::int64_t channels = 0;       // 0: those of the file
+  Shape sides;                     // of an image: its shape without the channels. Empty: not compared
   const Memory* memory = nullptr;  // null: no application has described the job
 };
 
@@ -75,6 +76,8 @@ Result<TensorForm> form_of(std::string_view source, const std::filesystem::path&
 bool is_file(std::string_view source) noexcept;
 // NAME of "memory:NAME"; nullopt: another source.
 std::optional<std::string_view> memory_name(std::string_view source) noexcept;
+// Whether the source has no form of its own: "random:SEED", "zeros:" or plain bytes.
+bool lacks_form(std::string_view source);
 // Whether store_tensor() writes a PNG there.
 bool is_picture(const std::filesystem::path& path);
 

@@ -213,6 +213,7 @@ struct UserKernelSpec {
     TextureFilter filter = TextureFilter::automatic;
     TextureWrap wrap = TextureWrap::clamp;
     std::uint64_t first = 0;  // grid: element of the tensor that is x; y and z follow
+    bool picture = false;     // image, sampler: the tensor is [H, W, C]; where there are layers or a depth, one of them
     bool operator==(const Binding&) const = default;
   };
   // A GLSL uniform outside a block, or a member of a uniform block ("Params.scale"). The tensor of uniforms has its

@@ -98,6 +98,8 @@ TEST_CASE("texture match: formats whose texels come back in a tensor that is wri
                                                                               {DType::u32, {"rgba32ui"}}});
   const Formats both{"rgba8", "rgba16", "rgba16f", "rgba32f"};  // what is packed cannot be read
   CHECK(accepted(ElementType::f32, Access::read_write)[DType::u8] == both);
+  // What is not written comes back as it was.
+  CHECK(accepted(ElementType::f32, Access::read_write)[DType::u16] == Formats{"rgba16", "rgba32f"});
 }
 
 TEST_CASE("texture match: without a format the one of the tensor", "[contract]") {
@@ -151,6 +153,25 @@ TEST_CASE("texture match: sizes and channels of the declared dimensions", "[cont
   }
 }
 
+TEST_CASE("texture match: a picture is one layer, and its channels are no side", "[contract]") {
+  auto picture = given(Access::read, DType::u8, {480, 640, 4});
+  picture.picture = true;
+  for (const bool layered : {false, true}) {
+    ProgramResource resource = texture(ResourceKind::sampler, ElementType::f32, layered ? 2 : 3);
+    resource.texture.layered = layered;
+    const auto match = match_texture(resource, picture);
+    REQUIRE(match);
+    CHECK(match->size == std::array<std::uint32_t, 3>{640, 480, 1});
+    CHECK(match->channels == 4);
+  }
+  CHECK(match_texture(texture(ResourceKind::sampler, ElementType::f32), picture)->channels == 4);
+  picture.shape = {24, 4, 4};
+  ProgramResource cube = texture(ResourceKind::sampler, ElementType::f32);
+  cube.texture.cube = true;
+  CHECK_THAT(refusal(cube, picture), Catch::Contains("takes [6 x cubes, H, W], with") &&
+                                         Catch::Contains("provides a picture, uint8 [24, 4, 4]"));
+}
+
 TEST_CASE("texture match: sizes that do not fit are refused with the expected form", "[contract]") {
   const auto refused = [](std::uint32_t dimensions, bool layered, bool cube, const Shape& shape) {
     ProgramResource resource = texture(ResourceKind::sampler, ElementType::f32, dimensions);
@@ -202,6 +223,23 @@ TEST_CASE("texture match: formats that do not fit are refused with both sides", 
   CHECK_THAT(
       refusal(texture(ResourceKind::image, ElementType::u32), given(Access::read, DType::i8, {2, 3}, ImageFormat::r8i)),
       Contains("is for unsigned integers, and its format is r8i"));
+}
+
+TEST_CASE("texture match: a texture in a buffer is the tensor's own bytes, so its format is the tensor's", "[contract]") {
+  using Catch::Contains;
+  ProgramResource line = texture(ResourceKind::sampler, ElementType::f32, 1);
+  line.texture.buffer = true;
+  CHECK(match_texture(line, given(Access::read, DType::f32, {5, 4})));
+  CHECK(match_texture(line, given(Access::read, DType::u8, {5})));
+  CHECK_THAT(refusal(line, given(Access::read, DType::f32, {5, 3})),
+             Contains("a texture in a buffer and holds rgba32f, which is float32 with 4 channels, and the job provides "
+                      "float32 [5, 3] with 3"));
+  CHECK_THAT(refusal(line, given(Access::read, DType::u8, {5, 4}, ImageFormat::rgba32f)),
+             Contains("holds rgba32f") && Contains("uint8 [5, 4] with 4"));
+  line.kind = ResourceKind::image;
+  line.texture.format = ImageFormat::rgba32f;
+  CHECK_THAT(refusal(line, given(Access::read, DType::f32, {5})), Contains("4 channels") && Contains("with 1"));
+  CHECK_THAT(refusal(line, given(Access::write, DType::u8, {5, 4})), Contains("float32 with 4 channels"));
 }
 
 TEST_CASE("texture match: integers are read without a filter, others with one", "[contract]") {

@@ -178,3 +178,72 @@ TEST_CASE("job request: a binding's file is its tensor, and an output is made", 
   CHECK(missing.code == StatusCode::not_found);
   CHECK_THAT(missing.message, Catch::StartsWith("bindings[0]: input: ") && Catch::Contains("none.npy"));
 }
+
+TEST_CASE("job request: an expected result without a form of its own has the result's", "[job_request]") {
+  const ScratchFolder folder;
+  KernelBindingConfig result;
+  result.label = "bindings[0]";
+  result.access = Access::write;
+  result.output = "y.npy";
+  result.dtype = DType::f32;
+  result.shape = {2, 3};
+  const auto expected_of = [&](const std::string& source) {
+    result.expect = source;
+    const auto request = data::make_request(kernel_job(folder, result));
+    INFO((request ? std::string() : request.error().text()));
+    REQUIRE(request);
+    REQUIRE(request->expected.size() == 1);
+    return request->expected[0].tensor;
+  };
+  CHECK(expected_of("zeros:")->shape() == Shape{2, 3});
+  auto six = HostTensor::create(DType::f32, {2, 3});
+  REQUIRE(six);
+  for (std::size_t i = 0; i < 6; ++i) (*six)->as<float>()[i] = static_cast<float>(i);
+  REQUIRE(data::store_tensor(folder / "ref.bin", **six).ok());
+  const auto bytes = expected_of("ref.bin");
+  CHECK(bytes->shape() == Shape{2, 3});
+  CHECK(bytes->as<float>()[5] == 5);
+  result.shape = {2, 4};
+  result.expect = "ref.bin";
+  CHECK_THAT(failure_of(kernel_job(folder, result)).text(), Catch::Contains("24 bytes, expected 32 for float32 [2, 4]"));
+
+  result.input = "random:7";  // inout
+  result.access = Access::read_write;
+  result.shape = {5};
+  result.expect = "random:7";
+  const auto in_place = data::make_request(kernel_job(folder, result));
+  INFO((in_place ? std::string() : in_place.error().text()));
+  REQUIRE(in_place);
+  CHECK(in_place->expected[0].tensor->shape() == Shape{5});
+}
+
+TEST_CASE("job request: the size of an image is that of its file, and gives plain bytes theirs", "[job_request]") {
+  const ScratchFolder folder;
+  KernelBindingConfig image;
+  image.kind = BindingKind::image;
+  image.label = "images.photo";
+  image.name = "photo";
+  image.access = Access::read;
+  image.size = {4, 3};
+  image.format = ImageFormat::r8;
+  auto picture = HostTensor::create(DType::u8, {3, 4, 1});
+  REQUIRE(picture);
+  for (const char* const name : {"m.png", "m.npy", "m.raw"}) {
+    REQUIRE(data::store_tensor(folder / name, **picture).ok());
+    image.input = name;
+    image.size = {4, 3};
+    const auto request = data::make_request(kernel_job(folder, image));
+    INFO(name << (request ? std::string() : request.error().text()));
+    REQUIRE(request);
+    CHECK(request->tensors[0].host->shape()[0] == 3);
+    CHECK(request->tensors[0].host->shape()[1] == 4);
+    CHECK(std::get<UserKernelSpec>(request->spec).bindings[0].picture == (std::string(name) == "m.png"));
+    image.size = {3, 4};
+    const Status other = failure_of(kernel_job(folder, image));
+    const bool plain = std::string(name) == "m.raw";  // as many bytes in any order
+    CHECK(other.ok() == plain);
+    if (!plain) CHECK_THAT(other.text(), Catch::Contains("shape [3, 4, 1], expected [4, 3] by its size"));
+  }
+  image.size = {5, 3};
+  CHECK_THAT(failure_of(kernel_job(folder, image)).text(), Catch::Contains("12 bytes, expected 15 for uint8 [3, 5]"));
+}
