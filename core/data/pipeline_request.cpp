@@ -48,7 +48,8 @@ class PipelineMaker {
     made.dtype = tensor.dtype;
     made.shape = tensor.shape;
     if (!tensor.input.empty()) {
-      auto form = form_of(tensor.input, whole_.base, request_of(whole_, tensor, tensor.label, memory_));
+      const std::string_view role = tensor.access == Access::read ? "input" : "inout";
+      auto form = form_of(tensor.input, whole_.base, request_of(whole_, tensor, role, memory_));
       if (!form) return std::move(form).error();
       made.dtype = form->dtype;
       made.shape = form->shape;
@@ -60,15 +61,14 @@ class PipelineMaker {
     } else if (is_given(tensor.output)) {
       const auto given = load_tensor(
           tensor.output, whole_.base,
-          {.dtype = tensor.dtype, .shape = tensor.shape, .role = tensor.label + ": output", .memory = memory_});
+          {.dtype = tensor.dtype, .shape = tensor.shape, .role = "output", .memory = memory_});
       if (!given) return given.error();
       made.dtype = (*given)->dtype();
       made.shape = (*given)->shape();
       if (contents_ == Contents::load) made.host = *given;
     }
     if (!tensor.expect.empty()) {
-      const std::string role = tensor.label + ": expect";
-      auto wanted = request_of_expected(whole_, tensor, role, memory_);
+      auto wanted = request_of_expected(whole_, tensor, "expect", memory_);
       if (made.dtype != DType::invalid) wanted.dtype = made.dtype;
       if (lacks_form(tensor.expect)) wanted.shape = made.shape;
       const auto form = form_of(tensor.expect, whole_.base, wanted);
