@@ -176,8 +176,18 @@ Status kiln_job::complete_kernel() {
   return {};
 }
 
+void kiln_job::fill_tensors() const {
+  const bool has_kernel = pipeline || std::holds_alternative<UserKernelSpec>(request.spec);
+  for (const JobTensor& tensor : tensors) {
+    tensor.to_host();
+    if (!has_kernel || tensor.access != Access::write) continue;
+    const std::span<std::byte> bytes = tensor.host->bytes();
+    std::fill(bytes.begin(), bytes.end(), std::byte{});
+  }
+}
+
 RunReport kiln_job::run_once(RunRequest& with) {
-  for (const JobTensor& tensor : tensors) tensor.to_host();
+  fill_tensors();
   RunReport ran = pipeline ? run_pipeline(with) : owner.runtime->run(with);
   if (ran.status.ok()) {
     for (const JobTensor& tensor : tensors) tensor.from_host();
@@ -248,6 +258,7 @@ RunReport kiln_job::run_pipeline(const RunRequest& with) {
     const bool another_may_serve =
         code == StatusCode::unavailable || code == StatusCode::device_lost || code == StatusCode::unsupported;
     if (!another_may_serve) return replayed;
+    fill_tensors();  // some results may have come back before the error
   }
   PipelineRequest once = *pipeline;
   once.repeat = with.repeat;

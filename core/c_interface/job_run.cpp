@@ -38,7 +38,7 @@ bool close(std::span<const std::byte> one, std::span<const std::byte> other) {
 }  // namespace
 
 JobBench::JobBench(kiln_job& job, std::string device) : job_(job), device_(std::move(device)) {
-  for (const JobTensor& tensor : job_.tensors) tensor.to_host();
+  job_.fill_tensors();
   before_ = written();
 }
 

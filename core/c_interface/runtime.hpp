@@ -118,6 +118,8 @@ struct kiln_job {
   // lock.
   kiln::Status complete(std::vector<std::string>& notes);
   kiln::Status complete_kernel();
+  // The contents of the application's tensors; zeros in what a kernel writes, which may read it or leave parts of it.
+  void fill_tensors() const;
   // Runs the completed request with the tensors' contents.
   kiln::RunReport run_once(kiln::RunRequest& with);
   // A pipeline that one device runs again and again is recorded and replayed.

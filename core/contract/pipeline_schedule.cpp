@@ -216,6 +216,12 @@ class Scheduler {
       if (accesses[i] != Access::write && !filled_[run.storages[i]])
         return wrong(i, "is read before any step writes it");
     }
+    const auto* const kernel = std::get_if<UserKernelSpec>(&step.spec);
+    const bool has_uniforms = kernel != nullptr && !kernel->uniforms.empty();
+    if (has_uniforms && run.storages.back() != StepRun::own_value && made_.written[run.storages.back()]) {
+      return wrong(run.storages.size() - 1,
+                   "has the values of its uniforms, which are read before the first step runs, and a step writes it");
+    }
     for (std::size_t i = 0; i < accesses.size(); ++i) {
       if (run.storages[i] == StepRun::own_value || accesses[i] == Access::read) continue;
       filled_[run.storages[i]] = true;

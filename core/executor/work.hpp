@@ -146,9 +146,9 @@ class RecordedWork final : public Recording, public Work {
 
   std::vector<Submission> submissions_;
   std::string variant_;
+  std::vector<Block> blocks_;  // outlive the tensors that are parts of them
   std::vector<Tensor> tensors_;
   std::vector<std::vector<std::size_t>> tensor_at_;  // by submission and tensor of its plan; constants: unused
-  std::vector<Block> blocks_;
   std::vector<std::size_t> groups_;               // launches of each submission
   std::vector<std::unique_ptr<Buffer>> scratch_;  // by index; shared, because submissions run one after another
   std::vector<BoundPlan> bound_;

@@ -335,7 +335,7 @@ typedef enum kiln_type {
 
 typedef enum kiln_access {
   KILN_READ = 1,
-  KILN_WRITE = 2,
+  KILN_WRITE = 2, /* a kernel and a pipeline find zeros there */
   KILN_READ_WRITE = 3,
   KILN_ACCESS_INT = -2147483647 - 1
 } kiln_access;

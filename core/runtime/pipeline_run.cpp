@@ -385,16 +385,16 @@ class PipelineRun final : public RecordedState {
     }
   }
 
-  ReplayOutcome replay(const std::shared_ptr<Recording>& made, const Device& on, const ReplayTerms& terms) {
+  ReplayOutcome replay(const std::shared_ptr<Recording>& made, const Device& on, const ReplayTerms& terms,
+                       bool measures_each = false) {
+    if (!made->in_flight()) made->measures_each = measures_each;
     const Deadline deadline = Deadline::after(terms.timeout.value_or(state_.parts->config.executor.timeout));
     return state_.runner.replay(made, on.info(), deadline, terms.stop);
   }
 
   Status measure_steps(const std::shared_ptr<Recording>& made, const Device& on, const ReplayTerms& terms,
                        RunReport& report) {
-    made->measures_each = true;
-    const ReplayOutcome outcome = replay(made, on, terms);
-    made->measures_each = false;
+    const ReplayOutcome outcome = replay(made, on, terms, true);
     had_device = outcome.had_device;
     const Result<Measurement>& measured = outcome.measurement;
     if (!measured) return measured.error();

@@ -115,6 +115,8 @@ class Binder {
       if (!provided) return {};
       const ValueBlock& block = reflection_.blocks[static_cast<std::size_t>(resource.handle)];
       add(*block.slot, block.element, buffer(source.binding));
+      // The tensor may be larger than a block may be.
+      descriptors_.back().bytes = std::min<VkDeviceSize>(descriptors_.back().bytes, block.bytes);
       return {};
     }
     if (resource.kind == ResourceKind::sampler_state) return bind_sampler(resource, source);

@@ -99,6 +99,7 @@ class VulkanBuffer final : public Buffer {
   // The copies that the queue records around a dispatch; a null handle: none.
   VkBuffer shadow() const noexcept { return shadow_.buffer.get(); }
   bool take_newer() noexcept { return newer_.exchange(false, std::memory_order_acquire); }
+  void mark_newer() noexcept { newer_.store(true, std::memory_order_release); }
   bool comes_back() const noexcept { return comes_back_; }
   // What the host wrote last, where the host can read it; empty: read() has to be called.
   std::span<const std::byte> written() const noexcept;

@@ -251,8 +251,15 @@ Result<std::uint64_t> Queue::submit(Submission work) {
 }
 
 Result<std::uint64_t> Queue::hand_over(Slot& slot) {
+  // The copies of what is not submitted are made with the next submission.
+  const auto copies_remain = [&slot] {
+    for (VulkanBuffer* buffer : slot.copied) buffer->mark_newer();
+  };
   auto copied = record_copies(slot);
-  if (!copied) return copied.error();
+  if (!copied) {
+    copies_remain();
+    return copied.error();
+  }
   const VkCommandBuffer commands[] = {slot.copies, slot.commands};
   slot.begun_ns = now_ns();
   const std::uint64_t value = last_ + 1;
@@ -262,6 +269,7 @@ Result<std::uint64_t> Queue::hand_over(Slot& slot) {
   if (Status status = gpu_->check(made, "a submission"); !status.ok()) {
     results_.erase(value);
     in_flight_.pop_back();
+    copies_remain();
     return status;
   }
   slot.value = slot.last = value;

@@ -160,6 +160,7 @@ class Queue {
     OwnedCommandPool copy_pool;
     VkCommandBuffer copies = VK_NULL_HANDLE;
     std::vector<VulkanBuffer*> shadowed;  // the buffers that may need one; they live while the key is used
+    std::vector<VulkanBuffer*> copied;    // of these, which `copies` copy in
   };
   struct KeptSlot {
     std::uint64_t hash = 0;  // of the slot's key

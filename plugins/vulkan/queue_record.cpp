@@ -97,18 +97,18 @@ void Queue::barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkAcces
 // Commands that copy what the host wrote into the shadows since. Whether there was any.
 Result<bool> Queue::record_copies(Slot& slot) {
   const DeviceFunctions& vk = gpu_->vk();
-  bool any = false;
+  slot.copied.clear();
   for (VulkanBuffer* buffer : slot.shadowed) {
     if (!buffer->take_newer()) continue;
-    if (!any) {
+    slot.copied.push_back(buffer);
+    if (slot.copied.size() == 1) {
       Status status = begin_copies(slot);
       if (!status.ok()) return status;
     }
-    any = true;
     const VkBufferCopy whole{0, 0, buffer->bytes()};
     vk.CmdCopyBuffer(slot.copies, buffer->shadow(), buffer->handle(), 1, &whole);
   }
-  if (!any) return false;
+  if (slot.copied.empty()) return false;
   if (Status status = gpu_->check(vk.EndCommandBuffer(slot.copies), "recording copies"); !status.ok()) return status;
   return true;
 }

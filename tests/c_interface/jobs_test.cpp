@@ -43,6 +43,36 @@ TEST_CASE("jobs: a kernel runs on the tensors of the application, again with cha
   kiln_text_free(metrics);
 }
 
+TEST_CASE("jobs: a kernel finds zeros in what it only writes, in each run") {
+  Jobs jobs;
+  if (!jobs.has("opengl:0")) {
+    WARN("skipped: no usable device opengl:0");
+    return;
+  }
+  alignas(64) std::uint32_t memory[33];
+  for (std::uint32_t* const counts : {memory, memory + 1}) {  // used in place, and copied
+    std::fill(std::begin(memory), std::end(memory), 7u);
+    const std::int64_t shape[] = {32};
+    const kiln_tensor on_counts = kiln_tensor_of(counts, KILN_U32, 1, shape);
+    const Job job = job_of(jobs.runtime, "count");
+    must(kiln_job_kernel(job.get(), "count.comp", R"(#version 430
+layout(local_size_x = 64) in;
+layout(std430, binding = 0) buffer Counts { uint counts[]; };
+void main() { atomicAdd(counts[gl_GlobalInvocationID.x % 4u], 1u); }
+)"));
+    must(kiln_job_buffer(job.get(), nullptr, KILN_WRITE, &on_counts));
+    must(kiln_job_grid(job.get(), 1, 1, 1));
+    must(kiln_job_device(job.get(), "opengl:0"));
+    for (int run = 0; run < 3; ++run) {
+      must(kiln_job_run(job.get()));
+      CHECK(counts[0] == 16);
+      CHECK(counts[3] == 16);
+      CHECK(counts[4] == 0);
+      CHECK(counts[31] == 0);
+    }
+  }
+}
+
 TEST_CASE("jobs: an OpenCL C kernel has arguments by value, local memory and a workgroup size", "[.card]") {
   constexpr const char* text = R"(
 kernel void none(global float* y) { y[get_global_id(0)] = -1; }

@@ -92,8 +92,9 @@ class Runtime {
   // invalid_argument: the request has repeat, progress, timeout or stop set, or run() would reject it.
   Result<std::unique_ptr<RecordedRequests>> record(PipelineRequest request);
   // Runs what was recorded with the current contents of its tensors. The report has totals of all requests. The first
-  // replay includes one-time work of the device. Replays of requests are not learned. After an error the results of
-  // a pipeline hold what they held before; after wrong_result they hold that. After timeout and cancelled the device may
+  // replay includes one-time work of the device. Replays of requests are not learned. After an error the
+  // inout tensors of a pipeline hold what they held before, its other results anything; after wrong_result they hold
+  // that. After timeout and cancelled the device may
   // still write them: the next replay is invalid_argument until it has finished. device_lost: call record() again.
   RunReport replay(RecordedRequests& recorded, const ReplayTerms& terms = {});
 

@@ -178,6 +178,21 @@ TEST_CASE("pipeline schedule: wrong steps are refused by name", "[contract]") {
     second.arguments[1] = {"", {host_of(DType::f32, {6}), nullptr}};
     CHECK_THAT(refusal(p), Catch::Contains("found a value, expected a tensor's name: the step writes it"));
   }
+  SECTION("uniforms that a step writes") {
+    PipelineStep with = kernel("2", Access::write, "a", "y");
+    auto& spec = std::get<UserKernelSpec>(with.spec);
+    spec.uniforms = {{"gain", UserKernelSpec::Uniform::Type::number, {}}};
+    with.arguments.push_back({"v", {}});
+    p.tensors.push_back({"v", DType::f64, {1}, Access::read});
+    p.steps[1] = with;
+    CHECK(refusal(p) == "accepted");
+    p.tensors.back() = {"v", DType::f64, {1}};
+    PipelineStep writes = kernel("3", Access::write, "a", "v");
+    std::get<UserKernelSpec>(writes.spec).bindings[1].bytes = 8;
+    p.steps = {p.steps[0], writes, with};
+    CHECK_THAT(refusal(p), Catch::Contains("step '2': tensor 'v' has the values of its uniforms, which are read before") &&
+                               Catch::Contains("a step writes it"));
+  }
   SECTION("weights") {
     const auto weights = Constant::create(host_of(DType::f32, {6, 2}));
     PipelineStep product{"1", GemmSpec{1, 2, 6}, {{"x", {}}, {"", {nullptr, weights}}, {"y", {}}}};
