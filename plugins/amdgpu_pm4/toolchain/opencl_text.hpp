@@ -21,7 +21,8 @@ namespace kiln::amdgpu_pm4 {
 std::string_view prelude() noexcept;
 
 // "#define KILN_USES_x 1" for what of the prelude the text may use: each of its identifiers and what each begins with
-// ("convert_float" and "convert" for convert_float4). Everything, where identifiers are made by "##".
+// ("convert_float" and "convert" for convert_float4), but not those in comments; "double_literal" for numbers such as
+// 1.0. Everything, where identifiers are made by "##".
 std::string uses_of(std::string_view text);
 
 // Macros for the conversions of the library that are wrong, as far as the text names them: each converts its argument

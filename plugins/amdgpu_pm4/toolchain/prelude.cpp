@@ -364,6 +364,32 @@ void add_parts(std::string_view identifier, std::set<std::string_view>& names) {
   add(identifier.substr(from), names);
 }
 
+// Whether the code has a real number without a suffix: 1.0, .5, 1e3 or 0x1p3.
+bool has_double_literal(std::string_view code) {
+  const auto is_of = [](char c, std::string_view set) { return set.find(c) != set.npos; };
+  for (std::size_t at = 0; (at = code.find_first_of(digits, at)) != code.npos;) {
+    const std::size_t first = at;
+    const bool in_name = first != 0 && is_of(code[first - 1], letters);
+    const bool is_hex = code.substr(first, 2) == "0x" || code.substr(first, 2) == "0X";
+    const auto goes_on = [&](char c) {
+      if (is_of(c, letters) || is_of(c, digits)) return true;
+      return !in_name && (c == '.' || (is_of(c, "+-") && is_of(code[at - 1], is_hex ? "pP" : "eE")));
+    };
+    while (at < code.size() && goes_on(code[at])) ++at;
+    if (in_name) continue;
+    const std::string_view number = code.substr(first, at - first);
+    const bool is_real =
+        number.find_first_of(is_hex ? "pP" : ".eE") != number.npos || (first != 0 && code[first - 1] == '.');
+    if (is_real && !is_of(number.back(), "fFhH")) return true;
+  }
+  return false;
+}
+
+// Whether the prelude may define the name as a number of double: M_PI, but not M_PI_F.
+bool is_double_constant(std::string_view name) {
+  return (name.starts_with("M_") && !name.ends_with("_F")) || name.starts_with("DBL_") || name == "HUGE_VAL";
+}
+
 bool pastes_identifiers(std::string_view text) { return text.find("##") != std::string_view::npos; }
 
 // Words of its conditions and comments are left out: many are names of functions.
@@ -418,9 +444,15 @@ const std::set<std::string, std::less<>>& prelude_names() {
 std::string_view prelude() noexcept { return {pieces, sizeof pieces - 1}; }
 
 std::string uses_of(std::string_view text) {
-  if (pastes_identifiers(text)) return "#define KILN_USES(name) 1\n";
+  const std::string code = code_and_directives_of(text);
+  if (pastes_identifiers(code)) return "#define KILN_USES(name) 1\n";
   std::set<std::string_view> names;
-  for_each_identifier(text, [&names](std::string_view identifier) { add_parts(identifier, names); });
+  bool has_doubles = has_double_literal(code);
+  for_each_identifier(code, [&](std::string_view identifier) {
+    add_parts(identifier, names);
+    has_doubles = has_doubles || is_double_constant(identifier);
+  });
+  if (has_doubles) names.insert("double_literal");
   std::string defines = "#define KILN_USES(name) KILN_USES_##name\n";
   for (const std::string_view name : names) {
     // "2x" of "scale_2x" makes no identifier that the prelude looks for.

@@ -217,6 +217,13 @@ TEST_CASE("device: functions with several results, of vectors, of integers and o
   });
 }
 
+TEST_CASE("device: a quotient by a literal of double is rounded in double") {
+  if (!OpenedDevice::possible()) return;
+  OpenedDevice d;
+  // 429496729 in double, 429496736 in float.
+  CHECK(values_of(d, "", "(float)((uint)floor((uint)a * 4294967295u / 10.0) % 1000)", {1.0F})[0] == 729);
+}
+
 namespace {
 
 struct MediaFunction {

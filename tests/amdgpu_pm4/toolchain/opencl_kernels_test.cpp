@@ -198,6 +198,32 @@ TEST_CASE("kernels: a product and its sum round once within an expression, twice
   CHECK_FALSE(same("float p = x[i] * x[i + 1]; y[i] = p + y[i];", "y[i] = fma(x[i], x[i + 1], y[i]);"));
 }
 
+TEST_CASE("kernels: calls with doubles alone are done in double, also where literals are the only doubles") {
+  const auto clang = clang_of_this_machine();
+  if (clang == nullptr) return;
+  const auto same = [&clang](const char* one, const char* other) {
+    return code_of(*clang, one) == code_of(*clang, other);
+  };
+  CHECK(same("y[i] = floor(x[i] * 0.1);", "double a = x[i] * 0.1; y[i] = floor(a);"));
+  CHECK(same("y[i] = max(x[i] * 0.1, 0.0);", "double a = x[i] * 0.1; y[i] = max(a, 0.0);"));
+  CHECK(same("y[i] = clamp(x[i] * 0.1, 0.0, 1.0);", "double a = x[i] * 0.1; y[i] = clamp(a, 0.0, 1.0);"));
+  CHECK(same("y[i] = x[i] * sqrt(2.0);", "double root = sqrt(2.0); y[i] = x[i] * root;"));
+  CHECK(same("y[i] = fma(x[i] * 0.1, 0.5, 1.0);", "double a = x[i] * 0.1; y[i] = fma(a, 0.5, 1.0);"));
+  // Beside another type a double becomes that one, and integers become float.
+  CHECK(same("y[i] = fmax(x[i], 0.0) + max(1.0, x[i]) + clamp(x[i], 0.0, 4.0) + mad(x[i], 2.0, 0.5);",
+             "y[i] = fmax(x[i], 0.0f) + max(1.0f, x[i]) + clamp(x[i], 0.0f, 4.0f) + mad(x[i], 2.0f, 0.5f);"));
+  CHECK(same("y[i] = max(i, 3.0) + clamp(i, 0.0, 255.0);", "y[i] = max(i, 3) + clamp(i, 0, 255);"));
+  CHECK(same("y[i] = sqrt(i) + fmax(i, 0.5);", "y[i] = sqrt((float)i) + fmax((float)i, 0.5f);"));
+  CHECK(same("y[i] = fmax(x[i], 0.0); /* no double */", "y[i] = fmax(x[i], 0.0f);"));
+  const auto said = [&clang](const std::string& value) {
+    const std::string text = "kernel void k(global int* y) { y[0] = " + value + "; }\n";
+    const auto compiled = compile_kernel(*clang, opencl(text, "k"), "k.cl", Target::gfx1100, soon());
+    return compiled ? compiled->said : compiled.error().text();
+  };
+  CHECK_THAT(said("max(y[1], 0.5)"), Contains("k.cl:1:") && Contains("a double that is no whole number becomes an "));
+  CHECK(said("clamp(y[1], 0.0, 255.0)").empty());
+}
+
 TEST_CASE("kernels: the text is told that it is OpenCL C 2.0, without images") {
   const auto clang = clang_of_this_machine();
   if (clang == nullptr) return;
