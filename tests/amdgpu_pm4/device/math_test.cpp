@@ -224,6 +224,15 @@ TEST_CASE("device: a quotient by a literal of double is rounded in double") {
   CHECK(values_of(d, "", "(float)((uint)floor((uint)a * 4294967295u / 10.0) % 1000)", {1.0F})[0] == 729);
 }
 
+TEST_CASE("device: abs() of the least integers is one more than the greatest") {
+  if (!OpenedDevice::possible()) return;
+  OpenedDevice d;
+  CHECK(values_of(d, "", "(float)(abs((int)a << 31) >= 2147483648u)", {1.0F})[0] == 1);
+  CHECK(values_of(d, "", "(float)(abs((long)(int)a << 63) >= 9223372036854775808UL)", {1.0F})[0] == 1);
+  CHECK(values_of(d, "", "(float)abs((char4)((char)((int)a << 7))).y", {1.0F})[0] == 128);
+  CHECK(values_of(d, "", "(float)abs((int)a - 8)", {1.0F})[0] == 7);
+}
+
 namespace {
 
 struct MediaFunction {

@@ -224,6 +224,22 @@ TEST_CASE("kernels: calls with doubles alone are done in double, also where lite
   CHECK(said("clamp(y[1], 0.0, 255.0)").empty());
 }
 
+TEST_CASE("kernels: abs() of the least integer is not undefined, and every type of integers has one") {
+  const auto clang = clang_of_this_machine();
+  if (clang == nullptr) return;
+  CHECK_FALSE(code_of(*clang, "y[i] = abs((int)x[i]) >= 2147483648u;") == code_of(*clang, "y[i] = 0;"));
+  std::string body;
+  for (const std::string type : {"char", "short", "int", "long"}) {
+    for (const char* const width : {"", "2", "3", "4", "8", "16"}) {
+      const std::string of_sign = type + width, result = "u" + of_sign;
+      for (const std::string& argument : {of_sign, result}) {
+        body += "*(global " + result + "*)y = abs(*(global const " + argument + "*)x); y += 64;\n";
+      }
+    }
+  }
+  CHECK_FALSE(code_of(*clang, body).empty());
+}
+
 TEST_CASE("kernels: the text is told that it is OpenCL C 2.0, without images") {
   const auto clang = clang_of_this_machine();
   if (clang == nullptr) return;
