@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string_view>
@@ -453,13 +454,16 @@ Pointee pointee_of(const std::string& type, const KernelSource& source) {
                {"ushort", ElementType::u16, 2}, {"int", ElementType::i32, 4},   {"uint", ElementType::u32, 4},
                {"long", ElementType::i64, 8},   {"ulong", ElementType::u64, 8}, {"half", ElementType::f16, 2},
                {"float", ElementType::f32, 4},  {"double", ElementType::f64, 8}};
+  constexpr std::string_view widths[] = {"", "2", "3", "4", "8", "16"};
   constexpr int deepest = 8;  // of typedefs of typedefs
   std::string name = type.substr(0, type.find('*'));
   std::string text;  // read only if the source has names of its own
   for (int depth = 0; depth < deepest; ++depth) {
     const std::size_t letters = std::min(name.find_first_of("0123456789"), name.size());
+    // "int16" is OpenCL C's own, "int16_t" the text's.
+    const bool has_width = std::ranges::find(widths, std::string_view(name).substr(letters)) != std::end(widths);
     for (const auto& known : types) {
-      if (known.name != std::string_view(name).substr(0, letters)) continue;
+      if (!has_width || known.name != std::string_view(name).substr(0, letters)) continue;
       Pointee found{known.element, known.bytes};
       if (letters != name.size()) std::from_chars(name.data() + letters, name.data() + name.size(), found.components);
       return found;

@@ -175,4 +175,30 @@ TEST_CASE("text: functions that call themselves are found, if the entry reaches 
   CHECK(cycle("").empty());
 }
 
+TEST_CASE("text: a type of the text's own is not taken for one of OpenCL C that its name begins with") {
+  const KernelSource source = opencl(
+      "typedef char int8_t;\ntypedef short int16_t;\ntypedef long int64_t;\ntypedef unsigned long uint64_t;\n"
+      "typedef half float16_t;\ntypedef double float64_t;\ntypedef float4 float4_t;\n"
+      "typedef struct { float rows[16]; } float4x4;\n");
+  const auto is = [&source](const char* type, ElementType element, std::uint32_t bytes, std::uint32_t components) {
+    INFO(type);
+    const Pointee found = pointee_of(type, source);
+    CHECK(found.element == element);
+    CHECK(found.bytes == bytes);
+    CHECK(found.components == components);
+  };
+  is("int8_t*", ElementType::i8, 1, 1);
+  is("int16_t*", ElementType::i16, 2, 1);
+  is("int64_t*", ElementType::i64, 8, 1);
+  is("uint64_t*", ElementType::u64, 8, 1);
+  is("float16_t*", ElementType::f16, 2, 1);
+  is("float64_t*", ElementType::f64, 8, 1);
+  is("float4_t*", ElementType::f32, 4, 4);
+  is("float4x4*", ElementType::unknown, 0, 1);
+  is("uint5*", ElementType::unknown, 0, 1);
+  is("int16*", ElementType::i32, 4, 16);
+  is("uchar3*", ElementType::u8, 1, 3);
+  is("double*", ElementType::f64, 8, 1);
+}
+
 }  // namespace kiln::amdgpu_pm4
