@@ -25,8 +25,7 @@ std::string marker_name(std::string_view name) {
   return text.empty() ? "kernel" : text;
 }
 
-// Where the text, read as a preprocessor does, asks for another file: the number of that line, else 0. Comments between
-// "#" and its word are not looked through; the compiler then looks for the file where there is none.
+// Where the text, without comments, asks a preprocessor for another file: the number of that line, else 0.
 std::size_t line_of_include(std::string_view text) {
   std::size_t line = 1;
   for (std::size_t at = 0; at < text.size(); ++line) {
@@ -125,7 +124,8 @@ Result<OpenClText> assemble(const KernelSource& source, std::string_view name) {
   }
   const std::string_view file = source.files.empty() ? name : source.files[0];
   if (!is_define_name(source.entry)) return invalid_argument("entry '" + source.entry + "': not an identifier");
-  if (const std::size_t line = line_of_include(source.text); line != 0) {
+  const std::string code = code_and_directives_of(source.text);
+  if (const std::size_t line = line_of_include(code); line != 0) {
     return unsupported(marker_name(file) + ":" + std::to_string(line) +
                        ": #include: not resolved, expected the whole text, as kiln::read_kernel_text() makes it. The "
                        "included files are part of the program's key");
@@ -159,7 +159,7 @@ Result<OpenClText> assemble(const KernelSource& source, std::string_view name) {
   whole += "# 1 \"constants\"\n";
   whole += own;
   if (whole.back() != '\n') whole += '\n';
-  std::string warning = first_of_128_bits(code_and_directives_of(source.text));
+  std::string warning = first_of_128_bits(code);
   if (!warning.empty()) warning = marker_name(file) + ": warning: " + warning + "\n";
   return OpenClText{std::move(whole), calls, marker_name(file), std::move(warning)};
 }

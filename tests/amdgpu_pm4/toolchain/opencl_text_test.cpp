@@ -34,11 +34,12 @@ TEST_CASE("text: other dialects, entries and includes are refused") {
   CHECK(assemble(source, "x").error().text() == "unsupported: dialect glsl, expected opencl_c");
   CHECK_THAT(assemble(opencl("", "a b"), "x").error().text(), StartsWith("invalid_argument: entry 'a b'"));
   for (const char* const line : {"#include \"a.h\"", "  #  include <b.h>", "%:include \"c.h\"", "#import \"d.h\"",
-                                 "\?\?=include \"e.h\"", "#embed \"f\""}) {
+                                 "\?\?=include \"e.h\"", "#embed \"f\"", "/* g */ # /* h */ include \"g.h\""}) {
     CHECK_THAT(assemble(opencl("int a;\n" + std::string(line) + "\n"), "k.cl").error().text(),
                StartsWith("unsupported: k.cl:2: #include"));
   }
   CHECK(assemble(opencl("// #include is not offered\n#define include_it 1\n"), "k.cl").has_value());
+  CHECK(assemble(opencl("/* kept:\n#include \"old.h\"\n*/ int a;\n"), "k.cl").has_value());
 }
 
 TEST_CASE("text: the files of a source are named in its #line directives, whatever the label is") {
