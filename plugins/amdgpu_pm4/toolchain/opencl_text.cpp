@@ -176,7 +176,7 @@ std::size_t end_of_blank(std::string_view text, std::size_t at) {
     if (end != text.npos) end += 2;
   } else if (text[at] == '"' || text[at] == '\'') {
     for (++end; end < text.size() && text[end] != text[at] && text[end] != '\n';) end += text[end] == '\\' ? 2 : 1;
-    ++end;
+    if (end < text.size() && text[end] == text[at]) ++end;  // in skipped text an apostrophe may stand alone
   }
   return std::min(end, text.size());
 }

@@ -127,6 +127,13 @@ TEST_CASE("text: of functions that the entry does not reach, lines and directive
   CHECK(reachable("") == "nothing");
 }
 
+TEST_CASE("text: a quote that stands alone ends with its line") {
+  CHECK(code_of("#if 0\nThis isn't it\n#endif\nint a;\n") == "\f\f\f\f\f\nThis isn     \n\f\f\f\f\f\f\nint a;\n");
+  CHECK(code_of("#error don't\nint a;\n") == std::string(12, '\f') + "\nint a;\n");
+  CHECK(code_of("a = '\\'' + '\"'; \"b\" c") == "a =      +    ;     c");
+  CHECK(code_of("isn't") == "isn  ");
+}
+
 TEST_CASE("text: the first long long is warned of") {
   const auto warning = [](const std::string& text) { return assemble(opencl(text), "mine.cl")->warning; };
   CHECK(warning("// 1ULL\nulong a = 0x5851F42D4C957F2DULL * 3ll;\n") ==
