@@ -462,31 +462,23 @@ std::string uses_of(std::string_view text) {
 }
 
 std::string corrections_for(std::string_view text) {
-  std::set<std::string> saturating, to_half;
-  if (pastes_identifiers(text)) {
-    for (const char* const width : {"", "2", "3", "4", "8", "16"}) {
-      for (const char* const mode : {"", "_rte", "_rtz", "_rtp", "_rtn"}) {
-        for (const char* const type : {"char", "short", "int", "long"}) {
-          saturating.insert(std::string("convert_") + type + width + "_sat" + mode);
-        }
-        to_half.insert(std::string("convert_half") + width + mode);
-      }
-    }
-  } else {
-    for_each_identifier(text, [&](std::string_view name) {
-      if (name.starts_with("convert_half")) {
-        to_half.emplace(name);
-      } else if (name.starts_with("convert_") && !name.starts_with("convert_u") && name.find("_sat") != name.npos) {
-        saturating.emplace(name);
-      }
-    });
-  }
+  const bool all = pastes_identifiers(text);
+  std::set<std::string_view> names;
+  if (!all) for_each_identifier(text, [&names](std::string_view name) { names.insert(name); });
   std::string defines;
-  const auto correct = [&defines](const std::set<std::string>& names, const std::string& function) {
-    for (const std::string& name : names) defines += "#define " + name + "(x) " + name + "(" + function + "(x))\n";
+  // A compound literal as operand has commas.
+  const auto correct = [&](const std::string& name, const std::string& function) {
+    if (!all && !names.contains(name)) return;
+    defines += "#define " + name + "(...) " + name + "(" + function + "(__VA_ARGS__))\n";
   };
-  correct(saturating, "kiln_number_");
-  correct(to_half, "kiln_in_half_");
+  for (const char* const width : {"", "2", "3", "4", "8", "16"}) {
+    for (const char* const mode : {"", "_rte", "_rtz", "_rtp", "_rtn"}) {
+      for (const char* const type : {"char", "short", "int", "long"}) {
+        correct(std::string("convert_") + type + width + "_sat" + mode, "kiln_number_");
+      }
+      correct(std::string("convert_half") + width + mode, "kiln_in_half_");
+    }
+  }
   return defines;
 }
 

@@ -240,6 +240,21 @@ TEST_CASE("kernels: abs() of the least integer is not undefined, and every type 
   CHECK_FALSE(code_of(*clang, body).empty());
 }
 
+TEST_CASE("kernels: names like a conversion's are the text's own, and a conversion takes a compound literal") {
+  const auto clang = clang_of_this_machine();
+  if (clang == nullptr) return;
+  const std::string text =
+      "float convert_half_to_float(half h, float scale) { return h * scale; }\n"
+      "int convert_and_saturate(float a, int most) { return min((int)a, most); }\n"
+      "kernel void k(global float* y, global int4* n) {\n"
+      "  y[0] = convert_half_to_float((half)y[1], 2.0f) + convert_and_saturate(y[2], 7);\n"
+      "  n[0] = convert_int4_sat((float4){y[3], y[4], y[5], y[6]});\n"
+      "}\n";
+  const auto compiled = compile_kernel(*clang, opencl(text, "k"), "k.cl", Target::gfx1100, soon());
+  INFO((compiled ? std::string() : compiled.error().text()));
+  CHECK(compiled.has_value());
+}
+
 TEST_CASE("kernels: the text is told that it is OpenCL C 2.0, without images") {
   const auto clang = clang_of_this_machine();
   if (clang == nullptr) return;

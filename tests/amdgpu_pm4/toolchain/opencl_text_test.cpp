@@ -77,6 +77,17 @@ TEST_CASE("text: numbers of double are told by their form, constants by their na
   }
 }
 
+TEST_CASE("text: the library's conversions are corrected, not functions whose names are alike") {
+  CHECK(corrections_for("convert_half(a) + convert_short4_sat_rtz(b);") ==
+        "#define convert_half(...) convert_half(kiln_in_half_(__VA_ARGS__))\n"
+        "#define convert_short4_sat_rtz(...) convert_short4_sat_rtz(kiln_number_(__VA_ARGS__))\n");
+  CHECK(corrections_for("convert_half_to_float(a) + convert_half5(b) + convert_half_sat(c) + convert_and_saturate(d) +"
+                        "convert_int_satisfied(e) + convert_int_rte_sat(f) + convert_int_rte(g)")
+            .empty());
+  CHECK_THAT(corrections_for("#define TO(T) convert_##T\n"),
+             Contains("#define convert_half16_rtn(") && Contains("#define convert_long3_sat_rte("));
+}
+
 TEST_CASE("text: a call of the library is seen whatever stands around it") {
   for (const char* const name :
        {"sin",    "step",   "all",      "any",          "sign",           "length", "dot",
