@@ -65,11 +65,10 @@ std::string without_extern_inline(std::string text) {
 }
 
 // The text, with the files' names in the #line directives that read_kernel_text() wrote.
-std::string with_file_names(const KernelSource& source) {
-  std::string text = without_extern_inline(source.text);
-  for (std::size_t i = 0; i < source.files.size(); ++i) {
+std::string with_file_names(std::string text, const std::vector<std::string>& files) {
+  for (std::size_t i = 0; i < files.size(); ++i) {
     const std::string marker = " \"" + line_marker(i) + "\"\n";
-    const std::string named = " \"" + marker_name(source.files[i]) + "\"\n";
+    const std::string named = " \"" + marker_name(files[i]) + "\"\n";
     for (std::size_t at = text.find(marker); at != std::string::npos; at = text.find(marker, at)) {
       const std::size_t line = text.rfind('\n', at) + 1;  // npos + 1 is 0
       const bool is_directive = std::string_view(text).substr(line).starts_with("#line ");
@@ -79,6 +78,10 @@ std::string with_file_names(const KernelSource& source) {
   }
   return text;
 }
+
+constexpr std::string_view workgroup_attribute = "reqd_work_group_size";
+
+std::string with_attribute(std::string text, std::string_view entry, const std::string& attribute);
 
 // "0x5ULL", an integer's literal: its suffix where it is of long long.
 std::string_view suffix_of_long_long(std::string_view literal) {
@@ -140,16 +143,21 @@ Result<OpenClText> assemble(const KernelSource& source, std::string_view name) {
     }
     own += "#define " + define.name + " " + define.text + "\n#pragma clang final(" + define.name + ")\n";
   }
-  if (source.workgroup[0] != 0 && source.text.find("reqd_work_group_size") == std::string::npos) {
+  std::string text = without_extern_inline(source.text);
+  if (source.workgroup[0] != 0) {
     const auto& lanes = source.workgroup;
     const std::string attribute = "__attribute__((reqd_work_group_size(" + std::to_string(lanes[0]) + "," +
                                   std::to_string(lanes[1]) + "," + std::to_string(lanes[2]) + ")))";
-    for (const char* const word : {"kernel", "__kernel"}) {
-      own += "#define " + std::string(word) + " " + attribute + " " + word + "\n";
+    if (code.find(workgroup_attribute) != std::string::npos) {
+      text = with_attribute(std::move(text), source.entry, attribute);
+    } else {
+      for (const char* const word : {"kernel", "__kernel"}) {
+        own += "#define " + std::string(word) + " " + attribute + " " + word + "\n";
+      }
     }
   }
   const bool calls = calls_library(own + source.text);
-  own += "# 1 \"" + marker_name(file) + "\"\n" + with_file_names(source);
+  own += "# 1 \"" + marker_name(file) + "\"\n" + with_file_names(std::move(text), source.files);
   // 3: as a system's header, of which no warning tells.
   std::string whole = "# 1 \"prelude\" 3\n";
   whole += uses_of(own);
@@ -267,6 +275,25 @@ std::optional<std::vector<Function>> functions_of(std::string_view code) {
   }
   if (depth != 0) return std::nullopt;
   return functions;
+}
+
+// The text, with the attribute at the kernel `entry` if only other kernels have one. Not where a macro may have it.
+std::string with_attribute(std::string text, std::string_view entry, const std::string& attribute) {
+  const std::string code = code_of(text);
+  for (std::size_t at = text.find(workgroup_attribute); at != text.npos; at = text.find(workgroup_attribute, at + 1)) {
+    if (code[at] == of_directive) return text;
+  }
+  const auto functions = functions_of(code);
+  if (!functions) return text;
+  const auto kernel = std::ranges::find(*functions, entry, &Function::name);
+  if (kernel == functions->end()) return text;
+  const std::string_view declaration =
+      std::string_view(code).substr(kernel->begin, code.find('{', kernel->begin) - kernel->begin);
+  const auto words = words_of(declaration);
+  const bool is_kernel = words.contains("kernel") || words.contains("__kernel");
+  if (!is_kernel || declaration.find(workgroup_attribute) != declaration.npos) return text;
+  const auto first = static_cast<std::size_t>(std::ranges::find_if(declaration, is_word) - declaration.begin());
+  return text.insert(kernel->begin + first, attribute + " ");
 }
 
 }  // namespace

@@ -38,7 +38,8 @@ bool calls_library(std::string_view text);
 std::string refusals_for(std::string_view text);
 
 // The text that is handed to the OpenCL C compiler: the prelude, the constants, then the kernel's lines with their own
-// numbers under their own file's name. The source's workgroup becomes an attribute of kernels that declare none.
+// numbers under their own file's name. The source's workgroup becomes an attribute of its kernels; where one of them
+// declares its own, of the entry alone, if that declares none.
 //
 // Thread-safety: a pure function. Ownership: values.
 

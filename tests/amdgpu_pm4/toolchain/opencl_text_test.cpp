@@ -50,6 +50,30 @@ TEST_CASE("text: the files of a source are named in its #line directives, whatev
                       "#line 3 \"dir/k.cl\"\n"));
 }
 
+TEST_CASE("text: the job's workgroup is an attribute of kernels that declare none") {
+  const auto assembled = [](const std::string& text) {
+    KernelSource source = opencl(text, "k");
+    source.workgroup = {8, 4, 1};
+    return assemble(source, "k.cl")->text;
+  };
+  const std::string attribute = "__attribute__((reqd_work_group_size(8,4,1)))";
+  const std::string defined = "#define kernel " + attribute + " kernel\n#define __kernel " + attribute + " __kernel\n";
+  const std::string other = "kernel __attribute__((reqd_work_group_size(64, 1, 1))) void a() { { } }\n";
+  CHECK_THAT(assembled("kernel void k() {}\n"), EndsWith(defined + "# 1 \"k.cl\"\nkernel void k() {}\n"));
+  CHECK_THAT(assembled("// reqd_work_group_size\nkernel void k() {}\n"), Contains(defined));
+  CHECK_THAT(assembled(other + "// k\nkernel void k() {}\n"),
+             !Contains(defined) && EndsWith(other + "// k\n" + attribute + " kernel void k() {}\n"));
+  CHECK_THAT(assembled("inline int f() { return 1; }\n#define A f()\n__kernel void k() { A; }\n" + other),
+             EndsWith("#define A f()\n" + attribute + " __kernel void k() { A; }\n" + other));
+  // The kernel's own; perhaps a macro's; no kernel.
+  for (const std::string text :
+       {"kernel void a() {}\n__attribute__((reqd_work_group_size(8, 4, 1))) kernel void k() {}\n",
+        "#define GROUP __attribute__((reqd_work_group_size(8, 4, 1)))\nGROUP kernel void k() {}\n"}) {
+    CHECK_THAT(assembled(text), !Contains(attribute) && EndsWith(text));
+  }
+  CHECK_THAT(assembled(other + "void k() {}\n"), EndsWith(other + "void k() {}\n"));
+}
+
 TEST_CASE("text: only what the text may use is asked for") {
   const std::string uses = uses_of("y[i] = convert_float4(fmax(a, b)) + mul24(i, j) + vload16(0, p) * 1.5f;");
   for (const char* const name :
