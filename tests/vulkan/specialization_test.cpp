@@ -73,6 +73,10 @@ TEST_CASE("vulkan: a constant in the value or the number of a specialization con
   const std::string text = "layout(constant_id = ID) const int COUNT = WIDTH * 2;\n";
   check(Kernel(text, "COUNT").constant("WIDTH", "8").constant("ID", "3"), {16});
   check(Kernel(text, "COUNT").constant("WIDTH", "8").constant("ID", "3").constant("COUNT", "5"), {5});
+  const std::string compared = "layout(constant_id = 0) const bool WIDE = (N == 3);\n";
+  check(Kernel(compared, "WIDE ? 7 : 1").constant("N", "3"), {7});
+  check(Kernel(compared, "WIDE ? 7 : 1").constant("N", "2"), {1});
+  check(Kernel(compared, "WIDE ? 7 : 1").constant("N", "2").constant("WIDE", "(1 == 1)"), {7});
 }
 
 TEST_CASE("vulkan: a macro of the text may declare a specialization constant", "[vulkan][interface][specialization]") {

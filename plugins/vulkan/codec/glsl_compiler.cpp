@@ -32,8 +32,9 @@ bool declares_specialization(std::string_view glsl, std::string_view name) {
     for (std::size_t word = statement.find(name); word != std::string_view::npos;
          word = statement.find(name, word + 1)) {
       const std::size_t next = statement.find_first_not_of(" \t\r\n", word + name.size());
+      const std::string_view rest = statement.substr(std::min(next, statement.size()));
       // Its value follows; a constant of the job may stand in that value or in the number of another.
-      if (!is_word_part(statement[word - 1]) && next != std::string_view::npos && statement[next] == '=') return true;
+      if (!is_word_part(statement[word - 1]) && rest.starts_with('=') && !rest.starts_with("==")) return true;
     }
   }
   return false;
