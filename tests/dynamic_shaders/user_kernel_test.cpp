@@ -99,6 +99,15 @@ TEST_CASE("dynamic_shaders: GLSL 4.60 is compiled as 4.50 where the device takes
 TEST_CASE("dynamic_shaders: a user's kernel must declare its local size") {
   CHECK(accepts("#version 430\nlayout(local_size_y = 4) in; void main() {}"));
   CHECK_FALSE(accepts("#version 430\n// layout(local_size_x = 1) in;\nvoid main() {}"));
+  CHECK(accepts("#version 430\nlayout(\n  local_size_y /* rows */ = 4, local_size_x=2) in; void main() {}"));
+  CHECK(accepts("#version 430\n#define SIZES local_size_x = 4\nlayout(SIZES) in; void main() {}"));
+  CHECK(accepts("#version 430\n#define SIZES(...) layout(__VA_ARGS__) in\nSIZES(local_size_x = 4); void main() {}"));
+  // A variable of that name declares nothing.
+  for (const std::string body : {"uint local_size_x = gl_WorkGroupSize.x;", "uint a = f(1), local_size_y = 2;",
+                                 "if (local_size_x == 1) f(local_size_x, 2);", "f(my_local_size_x);"}) {
+    INFO(body);
+    CHECK_FALSE(accepts("#version 430\nvoid main() { " + body + " }\n"));
+  }
   UserKernelSpec spec = saxpy_spec();
   spec.text = "#version 430\nvoid main() {}\n";
   CHECK(refusal_of(spec).code == StatusCode::invalid_argument);
@@ -140,6 +149,7 @@ TEST_CASE("dynamic_shaders: a text without a local size gets that of the job, in
         declared);
   check("#version 430\n#if A\nvoid main() {}\n#endif\n", "", declared);
   check("#version 430\n", "layout(local_size_x = 2) in; void main() {}\n", "");
+  check("#version 430\n", "void main() { uint local_size_x = gl_WorkGroupSize.x; }\n", declared);
 }
 
 TEST_CASE("dynamic_shaders: values of uniforms and images are bindings outside the program's key") {

@@ -212,6 +212,15 @@ TEST_CASE("vulkan: the size of the workgroup is declared before it is used", "[v
                "uint size() { return SIZE; }\n",
                "size()"),
         {64, 64});
+  // A variable of that name is no declaration.
+  check(Kernel("uint size() { uint local_size_x = gl_WorkGroupSize.x; return local_size_x; }\n", "size()"), {64, 64});
+  check(Kernel("#version 450\nlayout(local_size_x = (32 * 2)) in;\nconst uint local_size_y = gl_WorkGroupSize.x;\n",
+               "local_size_y"),
+        {64, 64});
+  refuse(Kernel("#version 450\nuint local_size_x = gl_WorkGroupSize.x;\n#define SIZES(x) layout(local_size_x = x) in\n"
+                "SIZES(64);\n",
+                "local_size_x"),
+         "mine.comp: gl_WorkGroupSize is used before the local size is declared");
 }
 
 TEST_CASE("vulkan: samplers and images have the job's texels", "[vulkan][interface][image]") {

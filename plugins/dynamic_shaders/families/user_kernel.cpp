@@ -136,8 +136,30 @@ void lower_version(KernelSource& source, const DeviceInfo& device, KernelPlan& p
   plan.notes.push_back(device.id + ": takes GLSL 4.50; the source says #version 460 and was compiled as 450");
 }
 
-bool declares_local_size(std::string_view glsl) {
-  return without_comments(std::string(glsl)).find("local_size_") != std::string::npos;
+// Whether GLSL without comments has "local_size_x = ..." first or behind a comma in brackets, as in layout(), which a
+// macro may write, or the name in a directive. Anywhere else it is a variable's.
+bool declares_local_size(std::string_view plain) {
+  constexpr std::string_view size = "local_size_", blanks = " \t\v\f\r\n";
+  const auto is_part = [](char c) { return is_define_name(std::string("_") + c); };
+  for (std::size_t at = plain.find(size); at != std::string_view::npos; at = plain.find(size, at + 1)) {
+    const std::string_view before = plain.substr(0, at);
+    const std::string_view line = before.substr(before.find_last_of("\r\n") + 1);  // npos + 1 is 0
+    const std::size_t sign = line.find_first_not_of(blanks);
+    if (sign != std::string_view::npos && line[sign] == '#') return true;
+    const std::string_view statement = before.substr(before.find_last_of(";{}") + 1);
+    const std::size_t last = statement.find_last_not_of(blanks);
+    const bool begins = last != std::string_view::npos && (statement[last] == '(' || statement[last] == ',');
+    int closed = 0;  // -1: behind a bracket that is open
+    for (std::size_t i = statement.size(); i-- != 0 && closed >= 0;) {
+      closed += statement[i] == ')' ? 1 : statement[i] == '(' ? -1 : 0;
+    }
+    if (!begins || closed >= 0) continue;
+    std::string_view rest = plain.substr(at);
+    rest.remove_prefix(static_cast<std::size_t>(std::ranges::find_if_not(rest, is_part) - rest.begin()));
+    rest.remove_prefix(std::min(rest.find_first_not_of(blanks), rest.size()));
+    if (rest.starts_with('=') && !rest.starts_with("==")) return true;
+  }
+  return false;
 }
 
 // Where the first declaration stands: behind comments and directives, and outside #if. There #extension is behind, and
@@ -171,7 +193,7 @@ std::size_t first_declaration(std::string_view text) {
 // A text without a local size gets that of the job.
 void declare_workgroup(KernelSource& source) {
   const auto& lanes = source.workgroup;
-  if (source.dialect != Dialect::glsl || lanes[0] == 0 || declares_local_size(source.text)) return;
+  if (source.dialect != Dialect::glsl || lanes[0] == 0 || declares_local_size(without_comments(source.text))) return;
   source.text.insert(first_declaration(source.text), "layout(local_size_x = " + std::to_string(lanes[0]) +
                                                          ", local_size_y = " + std::to_string(lanes[1]) +
                                                          ", local_size_z = " + std::to_string(lanes[2]) + ") in; ");
@@ -182,7 +204,7 @@ Status check_glsl(const UserKernelSpec& spec) {
   if (!begins_with_version(plain)) {
     return invalid_argument("does not begin with a #version line, expected \"#version 430\" or later");
   }
-  if (spec.workgroup[0] == 0 && plain.find("local_size_") == std::string::npos) {
+  if (spec.workgroup[0] == 0 && !declares_local_size(plain)) {
     return invalid_argument(
         "declares no local size, expected workgroup = [64, 1, 1] in the job or \"layout(local_size_x = 64) in;\" in "
         "the text");

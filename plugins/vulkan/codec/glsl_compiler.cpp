@@ -204,6 +204,23 @@ Result<std::vector<Define>> take_specializations(std::string_view text, std::vec
   return candidates;
 }
 
+// Where the last local_size_x, _y or _z within the brackets of a layout() stands, which a variable's name does not;
+// npos: nowhere.
+std::size_t last_size_declaration(std::string_view text) {
+  constexpr std::string_view layout = "layout", size = "local_size_";
+  std::size_t last = std::string_view::npos;
+  for (std::size_t at = text.find(layout); at != std::string_view::npos; at = text.find(layout, at + 1)) {
+    const std::size_t open = std::min(text.find_first_not_of(" \t\r\n", at + layout.size()), text.size());
+    if (open == text.size() || text[open] != '(') continue;
+    int depth = 1;
+    for (std::size_t in = open + 1; in < text.size() && depth != 0; ++in) {
+      depth += text[in] == '(' ? 1 : text[in] == ')' ? -1 : 0;
+      if (text.substr(in).starts_with(size) && !is_word_part(text[in - 1])) last = in;
+    }
+  }
+  return last;
+}
+
 // glslang takes gl_WorkGroupSize for 1x1x1 up to the declaration of the local size; GLSL has such a use as an error.
 bool uses_size_before_declaration(std::string_view text, const std::string& preamble) {
   constexpr std::string_view use = "gl_WorkGroupSize", declaration = "local_size_";
@@ -213,7 +230,7 @@ bool uses_size_before_declaration(std::string_view text, const std::string& prea
   // Comments and macros may have them in another order than the program.
   if (!is_before(preamble.find(use) == std::string::npos ? text.find(use) : 0, text.rfind(declaration))) return false;
   const std::string plain = preprocessed(text, preamble);
-  return is_before(plain.find(use), plain.rfind(declaration));
+  return is_before(plain.find(use), last_size_declaration(plain));
 }
 
 Result<CompiledGlsl> compile_glsl(const KernelSource& source, const GlslLimits& device, LineNumbers lines) {
