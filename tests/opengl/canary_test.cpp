@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 
+#include "codec/context.hpp"
 #include "opengl/support/kernels.hpp"
 
 namespace kiln::support {
@@ -57,6 +58,24 @@ TEST_CASE("opengl: a kept canary that the driver refuses is built anew", "[openg
   SECTION("no format") { note.resize(1); }
   CHECK(identity_with(notes) == built);
   CHECK(notes.kept == 2);
+}
+
+TEST_CASE("opengl: a context that is lost while a kept canary is offered is not asked for its errors for ever",
+          "[opengl][driver]") {
+  static int asked = 0;
+  asked = 0;
+  opengl::Gl gl{};
+  gl.CreateProgram = []() -> GLuint { return 1; };
+  gl.ProgramBinary = [](GLuint, GLenum, const void*, GLsizei) {};
+  gl.GetProgramiv = [](GLuint, GLenum, GLint* value) { *value = GL_TRUE; };
+  gl.DeleteProgram = [](GLuint) {};
+  gl.GetError = []() -> GLenum { return ++asked < 1000 ? GL_CONTEXT_LOST : GL_NO_ERROR; };
+  NotesInMemory notes;
+  constexpr GLenum format = 0x875f;
+  const std::byte note[] = {std::byte{0x5f}, std::byte{0x87}, {}, {}, std::byte{1}};  // the format and a binary
+  notes.keep("canary of a driver", note);
+  CHECK(opengl::read_canary(gl, {format}, "a driver", &notes).binary.size() == 1);
+  CHECK(asked < 100);
 }
 
 }  // namespace kiln::support

@@ -240,8 +240,7 @@ bool takes(const Gl& gl, const Canary& canary) {
   GLint linked = GL_FALSE;
   gl.GetProgramiv(program, GL_LINK_STATUS, &linked);
   gl.DeleteProgram(program);
-  while (gl.GetError() != GL_NO_ERROR) {
-  }
+  static_cast<void>(take_errors(gl, "offering a stored program"));
   return linked == GL_TRUE;
 }
 
