@@ -196,10 +196,12 @@ Status AdoptedContext::check(std::string_view doing) {
 }
 
 void AdoptedContext::drop(GLuint program) {
+  std::unique_lock lock(mutex_);
+  if (closed_) return;  // the context may be gone, and another one may have its address
   // At once only where the context is certainly the current one; names mean something else in another.
-  if (egl_context_ != nullptr && is_current().ok()) return gl_.DeleteProgram(program);
-  const std::lock_guard lock(mutex_);
-  if (!closed_) dropped_.push_back(program);
+  if (egl_context_ == nullptr || !is_current().ok()) return dropped_.push_back(program);
+  lock.unlock();
+  gl_.DeleteProgram(program);
 }
 
 void AdoptedContext::close() {

@@ -320,6 +320,12 @@ TEST_CASE("adopted: a program dropped on its thread goes at once, one dropped el
     CHECK(is_linked(name));
     std::thread([dropped = std::move(program)]() mutable { dropped = {}; }).join();
   }
+  SECTION("on its thread after the adoption ended: its context may be gone by then") {
+    application.cache.reset();
+    application.gl.reset();
+    program = {};
+    CHECK(is_linked(name));
+  }
 }
 
 TEST_CASE("adopted: another thread is answered unavailable, and the cache is not touched", "[adopted]") {
