@@ -108,6 +108,7 @@ Status check_request(const char* function, kiln_cache* cache, const kiln_key* ke
 struct kiln_program {
   kiln::ProgramHandle handle;
   kiln_tier tier = KILN_TIER_NONE;
+  const kiln::c_interface::OpeningProcess process{};  // a driver's objects are those of the parent
 
   const kiln::c_interface::CallbackProgram& program() const noexcept {
     return static_cast<const kiln::c_interface::CallbackProgram&>(*handle);

@@ -279,7 +279,9 @@ const void* kiln_program_bytes(const kiln_program* program, size_t* count) {
 
 kiln_tier kiln_program_tier(const kiln_program* program) { return program == nullptr ? KILN_TIER_NONE : program->tier; }
 
-void kiln_program_free(kiln_program* program) { delete program; }
+void kiln_program_free(kiln_program* program) {
+  if (program != nullptr && program->process.is_this()) delete program;
+}
 
 kiln_guard kiln_cache_enter(kiln_cache* cache) {
   kiln_guard guard{nullptr};

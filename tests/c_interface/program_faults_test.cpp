@@ -179,6 +179,25 @@ TEST_CASE("program faults: a forked child is told to open its own cache, and may
   kiln_pending_free(kept);
 }
 
+TEST_CASE("program faults: a forked child that frees a program of its parent destroys no object") {
+  const StoreFolder store;
+  TextCompiler compiler;
+  ProgramPointer program;
+  {
+    const auto cache = store.open();
+    REQUIRE(compiler.get(cache.get(), key_of(cache.get(), "one").get(), program).ok());
+  }
+  const int before = TextCompiler::objects;
+  const ChildEnd end = in_child([&]() -> std::string {
+    program.reset();
+    return TextCompiler::objects == before ? "" : "an object was destroyed";
+  });
+  CHECK(end.said == "");
+  CHECK(end.signal == 0);
+  program.reset();
+  CHECK(TextCompiler::objects == before - 1);
+}
+
 TEST_CASE("program faults: an error of the source is not compiled again, a passing error is") {
   const StoreFolder store;
   const auto cache = store.open();
