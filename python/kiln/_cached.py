@@ -1,7 +1,6 @@
 """Program caches for other compilers: kiln.Cache, kiln.open_cache() and kiln.cached(). docs/python.md describes them."""
 from __future__ import annotations
 
-import _thread
 import os
 import sys
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
@@ -99,25 +98,17 @@ def _processor() -> str:
 
 
 _processor_text = ""
-_shared_cache: Cache | None = None
-_shared_lock = _thread.allocate_lock()
+_shared_caches: dict[str, Cache] = {}  # the one of the process, once it is open
 
 
 def _default_cache() -> Cache:
-    global _shared_cache
-    with _shared_lock:
-        if _shared_cache is None:
-            _shared_cache = open_cache()
-        return _shared_cache
+    # Without a lock: a signal handler or __del__ may call this while its thread is in here. The first cache stays.
+    cache = _shared_caches.get("default")
+    return cache if cache is not None else _shared_caches.setdefault("default", open_cache())
 
 
-def _forget_cache() -> None:
-    """In a forked child, where the cache of the parent has no threads."""
-    global _shared_cache, _shared_lock
-    _shared_cache, _shared_lock = None, _thread.allocate_lock()
-
-
-os.register_at_fork(after_in_child=_forget_cache)
+# In a forked child the cache of the parent has no threads.
+os.register_at_fork(after_in_child=_shared_caches.clear)
 
 
 # --- keys

@@ -1094,6 +1094,27 @@ print(work("3"))
 """
         self.assertEqual(run_python(program), "[(b'0', 'disk'), (b'1', 'built'), (b'2', 'built'), (b'3', 'built')]\n(b'3', 'disk')\n")
 
+    def test_a_signal_handler_calls_a_cached_function_while_the_shared_cache_is_opened(self):
+        program = f"""
+import os
+os.environ |= {{"HOME": {str(root)!r}, "XDG_CACHE_HOME": {str(root / 'handlers')!r}, "XDG_STATE_HOME": {str(root / 'state')!r}}}
+import kiln, kiln._cached, signal
+@kiln.cached(version="1")
+def build(source):
+    return source.encode()
+open_cache, said = kiln.open_cache, []
+def interrupted():
+    cache = open_cache()
+    if not said:
+        signal.raise_signal(signal.SIGUSR1)
+    return cache
+kiln._cached.open_cache = interrupted
+signal.signal(signal.SIGUSR1, lambda *_: said.append(None) or said.append(build("handler")))
+print(build("a"), said)
+print(build("a"), build("handler"), build.tier)
+"""
+        self.assertEqual(run_python(program, timeout=60), "b'a' [None, b'handler']\nb'a' b'handler' memory\n")
+
     def test_the_exception_of_the_compiler_is_the_callers(self):
         cache = kiln.open_cache(directory="", key_file=root / "key")
         error = ValueError("line 3")
