@@ -268,8 +268,8 @@ kiln_status* kiln_job_get_report(kiln_job* job, kiln_report* report) {
     std::memset(&all, 0, sizeof all);
     const std::size_t given = report->size;
     all.size = given;
-    all.device = ran.device.id.c_str();
-    all.variant = ran.variant.c_str();
+    all.device = job->told.insert(ran.device.id).first->c_str();
+    all.variant = job->told.insert(ran.variant).first->c_str();
     all.tier = tier_of(ran.tier);
     all.runs = ran.runs;
     all.verified = !ran.verified ? 0 : *ran.verified ? 1 : 2;

@@ -21,6 +21,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -112,6 +113,8 @@ struct kiln_job {
   std::condition_variable done;
   std::atomic<State> state{State::idle};  // may be read without the lock
   std::optional<kiln::RunReport> report;
+  // Texts that kiln_job_get_report() gave. They stay, because another thread may run the job while one reads them.
+  std::set<std::string> told;
 
   // Puts the kernel or the description into the request. invalid_argument: nothing to run was given, a tensor is
   // missing, or one that is written shares memory with another. notes: for the log, which must not be called under the

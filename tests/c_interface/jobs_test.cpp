@@ -333,6 +333,25 @@ TEST_CASE("jobs: an array whose type is refused is an error that says how to con
              Catch::Contains("a: float16 [2, 2], expected float32 [2, 2]. Convert the elements before the call"));
 }
 
+TEST_CASE("jobs: the texts of a report stay until the job is freed: another thread may run it") {
+  Jobs jobs;
+  const std::int64_t shape[] = {2, 2};
+  float a[] = {1, 2, 3, 4}, b[] = {1, 0, 0, 1}, c[4] = {};
+  const kiln_tensor on_a = kiln_tensor_of(a, KILN_F32, 2, shape), on_b = kiln_tensor_of(b, KILN_F32, 2, shape),
+                    on_c = kiln_tensor_of(c, KILN_F32, 2, shape);
+  const Job job = job_of(jobs.runtime, "sum");
+  must(kiln_job_gemm(job.get(), &on_a, &on_b, nullptr, 0, &on_c));
+  must(kiln_job_device(job.get(), "cpu"));
+  must(kiln_job_run(job.get()));
+  const kiln_report report = report_of(job.get());
+  const std::string device = report.device, variant = report.variant;
+  CHECK(device == "cpu");
+  char* json = nullptr;  // a gemm cannot be tuned, and has no report afterwards
+  CHECK(Answer(kiln_job_tune(job.get(), "cpu", 1, nullptr, nullptr, &json)).code == KILN_UNSUPPORTED);
+  CHECK(report.device == device);
+  CHECK(report.variant == variant);
+}
+
 TEST_CASE("jobs: a job that was cancelled ends with that, and runs again") {
   Jobs jobs;
   if (!jobs.has("opengl:0")) return;
