@@ -34,6 +34,8 @@ Callbacks callbacks_of(const KernelSource& source) noexcept {
   return {request.key, request.compiler};
 }
 
+void note_call(const KernelSource& source) noexcept { static_cast<const CallbackSource&>(source).was_called = true; }
+
 // Calls one callback. `what` is its name, for messages.
 template <class Callback>
 Status call(const char* what, kiln_request& request, const Callback& callback) {
@@ -150,6 +152,7 @@ Result<std::unique_ptr<Program>> CallbackDevice::build(const KernelSource& sourc
   const RunningCallbacks::Scope scope(running_, key.digest);
   kiln_request request{key, std::make_unique<CallbackProgram>(compiler.destroy, count_)};
   request.program->stays_bytes = compiler.load == nullptr;
+  note_call(source);
   Status status = call("build", request, [&] { return compiler.build(compiler.user, &request); });
   if (!status.ok()) return status;
   CallbackProgram& program = *request.program;
@@ -189,6 +192,7 @@ Result<std::unique_ptr<Program>> CallbackDevice::load(const KernelSource& source
     return std::unique_ptr<Program>(std::move(request.program));
   }
   const RunningCallbacks::Scope scope(running_, key.digest);
+  note_call(source);
   if (Status status = load_object(request, compiler, binary.bytes); !status.ok()) return status;
   if (program.object_charge == 0) program.object_charge = binary.bytes.size();
   program.bytes.reset();

@@ -28,6 +28,7 @@ struct CallbackSource : KernelSource {
 
   const ProgramKey& key;
   const kiln_compiler& compiler;
+  mutable bool was_called = false;  // one of the callbacks, on the thread that asks
 };
 
 class CallbackProgram final : public Program {

@@ -192,6 +192,12 @@ Status check_request(const char* function, kiln_cache* cache, const kiln_key* ke
 
 namespace {
 
+// How often a request that waited for another caller's asks again: that one may have had no build callback, or have
+// been interrupted. A lookup builds nothing, so that several of them may be met.
+int most_repeats(StatusCode code) noexcept {
+  return code == StatusCode::not_found ? 16 : code == StatusCode::unavailable ? 1 : 0;
+}
+
 Result<std::unique_ptr<kiln_program>> get(const char* function, kiln_cache& cache, const kiln_key& key,
                                           const kiln_compiler& compiler) {
   if (cache.running.on_this_thread(key.key.digest)) {
@@ -200,6 +206,10 @@ Result<std::unique_ptr<kiln_program>> get(const char* function, kiln_cache& cach
   }
   const CallbackSource source(key.key, compiler);
   Result<Acquired> acquired = cache.programs->get_or_build(key.key, source, *key.device);
+  for (int repeats = 0; !acquired && !source.was_called && compiler.build != nullptr; ++repeats) {
+    if (repeats >= most_repeats(acquired.error().code)) break;
+    acquired = cache.programs->get_or_build(key.key, source, *key.device);
+  }
   if (!acquired) return std::move(acquired).error();
   if (!is_of_kind(*acquired->program, compiler)) {
     const bool has_load = compiler.load != nullptr;

@@ -349,6 +349,33 @@ TEST_CASE("program faults: a callback that asks for its own program is refused, 
   CHECK(inner.builds == 1);
 }
 
+TEST_CASE("program faults: a caller that waited for another's request is not answered with that one's own failure") {
+  for (const kiln_code code : {KILN_NOT_FOUND, KILN_UNAVAILABLE}) {
+    const StoreFolder store;
+    const auto cache = store.open();
+    const Key key = key_of(cache.get(), "one");
+    std::atomic<bool> begun{false}, end{false};
+    TextCompiler failing, sound;
+    failing.on_build = [&](kiln_request*) {
+      begun = true;
+      while (!end) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      return code;
+    };
+    std::string failed, got;
+    std::thread first([&] { failed = failing.get(cache.get(), key.get()); });
+    while (!begun) std::this_thread::yield();
+    std::thread second([&] { got = sound.get(cache.get(), key.get()); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // until it waits
+    end = true;
+    first.join();
+    second.join();
+    CHECK_THAT(failed, Catch::StartsWith(kiln_code_name(code)));
+    CHECK(got == "compiled one/3");
+    CHECK(failing.builds == 1);
+    CHECK(sound.builds == 1);
+  }
+}
+
 TEST_CASE("program faults: those who wait for a callback that hangs get a timeout, others are served") {
   const StoreFolder store;
   const auto cache = store.open([](kiln_cache_options& options) { options.thread_wait_ms = 50; });

@@ -5,8 +5,10 @@
 #include <kiln_egl.h>
 #include <malloc.h>
 
+#include <chrono>
 #include <cstdint>
 #include <fstream>
+#include <thread>
 
 namespace kiln::test {
 namespace {
@@ -210,6 +212,49 @@ TEST_CASE("program removal: a blob that EGL's driver sets again replaces the one
   const auto next = store.open();
   state.cache = next.get();
   CHECK(get() == "anothes");
+  *kiln_egl_state_of_process() = nullptr;
+}
+
+TEST_CASE("program removal: a blob that EGL's driver sets while another thread looks it up is not lost") {
+  const StoreFolder store;
+  const auto cache = store.open();
+  kiln_egl_state state{};
+  state.cache = cache.get();
+  state.identity = kiln_identity_of("egl", "device", "driver");
+  kiln_key_builder* builder = nullptr;
+  kiln_key* key = nullptr;
+  must(kiln_key_builder_create(cache.get(), &state.identity, "EGL blob", &builder));
+  must(kiln_key_builder_bytes(builder, "name", "name", 4));
+  must(kiln_key_builder_finish(builder, &key));
+  kiln_key_builder_free(builder);
+  const Key of_name(key);
+  struct Lookup {
+    std::atomic<bool> begun{false}, end{false};
+  } lookup;
+  kiln_compiler slow = kiln_compiler_default();  // as kiln_egl_on_get()
+  slow.user = &lookup;
+  slow.build = [](void* user, kiln_request*) {
+    auto& of = *static_cast<Lookup*>(user);
+    of.begun = true;
+    while (!of.end) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return KILN_NOT_FOUND;
+  };
+  kiln_code code = KILN_OK;
+  std::thread looks([&] {
+    kiln_program* none = nullptr;
+    code = Answer(kiln_cache_get_or_build(cache.get(), of_name.get(), &slow, &none)).code;
+  });
+  while (!lookup.begun) std::this_thread::yield();
+  *kiln_egl_state_of_process() = &state;
+  std::thread sets([] { kiln_egl_on_set("name", 4, "first", 5); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // until it waits
+  lookup.end = true;
+  looks.join();
+  sets.join();
+  CHECK(code == KILN_NOT_FOUND);
+  char bytes[16] = {};
+  CHECK(kiln_egl_on_get("name", 4, bytes, sizeof bytes) == 5);
+  CHECK(std::string(bytes) == "first");
   *kiln_egl_state_of_process() = nullptr;
 }
 
