@@ -28,6 +28,8 @@ namespace {
 
 std::size_t most_threads() noexcept { return std::clamp<std::size_t>(host_cores(), 2, 16); }
 
+thread_local constinit bool is_worker = false;  // this thread, of any WorkerThreads
+
 }  // namespace
 
 WorkerThreads::~WorkerThreads() {
@@ -42,20 +44,33 @@ WorkerThreads::~WorkerThreads() {
 }
 
 void WorkerThreads::start(std::function<void()> work) {
+  if (!hand_over(work)) work();
+}
+
+bool WorkerThreads::hand_over(std::function<void()>& work) {
   const std::lock_guard lock(mutex_);
+  const bool is_full = threads_.size() >= most_threads();
+  if (is_worker && is_full && idle_ <= waiting_.size()) return false;
   waiting_.push_back(std::move(work));
-  if (idle_ >= waiting_.size() || threads_.size() == most_threads()) return wake_.notify_one();
+  if (idle_ >= waiting_.size() || is_full) {
+    wake_.notify_one();
+    return true;
+  }
   try {
     threads_.reserve(threads_.size() + 1);
     threads_.emplace_back([this] { run(); });
   } catch (...) {
-    if (!threads_.empty()) return;  // those there take it
+    if (!is_worker && !threads_.empty()) return true;  // those there take it
+    work = std::move(waiting_.back());
     waiting_.pop_back();
-    throw;
+    if (!is_worker) throw;
+    return false;
   }
+  return true;
 }
 
 void WorkerThreads::run() {
+  is_worker = true;
   std::unique_lock lock(mutex_);
   for (;;) {
     ++idle_;

@@ -73,7 +73,8 @@ class RunningCalls {
   std::array<Line, 16> lines_;
 };
 
-// WorkerThreads: runs the requests of kiln_cache_start(). Its threads start with the first request.
+// WorkerThreads: runs the requests of kiln_cache_start() and the jobs of kiln_job_start(). Its threads start with the
+// first one.
 //
 // Thread-safety: start() from any thread. Ownership: joins its threads; work that has not begun by then is dropped,
 // which the destructor of the work tells its owner.
@@ -85,10 +86,13 @@ class WorkerThreads {
   WorkerThreads& operator=(const WorkerThreads&) = delete;
   ~WorkerThreads();
 
-  // Throws std::bad_alloc or std::system_error.
+  // A callback on a worker thread, of these or of others, may wait for the work: where no thread would take it at once,
+  // it is done here. Throws std::bad_alloc or std::system_error.
   void start(std::function<void()> work);
 
  private:
+  // false: it is left to the caller.
+  bool hand_over(std::function<void()>& work);
   void run();
 
   std::mutex mutex_;  // guards everything below

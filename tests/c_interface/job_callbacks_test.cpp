@@ -1,7 +1,15 @@
 // Calls of kiln.h from the callbacks of a job and from `log`.
 #include "c_interface/jobs.hpp"
 
+#include <kiln/host_processor.hpp>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -53,6 +61,52 @@ TEST_CASE("jobs: a callback of a job cannot close what runs it") {
   CHECK(waiting.second == std::vector<kiln_code>{KILN_UNAVAILABLE, KILN_TIMEOUT});
   must(kiln_job_progress(job, nullptr, nullptr));
   must(kiln_job_run(job));
+}
+
+TEST_CASE("jobs: callbacks on all threads of a runtime may wait for jobs that they start") {
+  Jobs jobs;
+  const int threads = std::clamp(static_cast<int>(host_cores()), 2, 16);  // as many as the runtime starts
+  struct Nested {
+    Job outer, inner;
+    std::atomic<int>& inside;
+    const int threads;
+    kiln_code code = KILN_INTERNAL;
+  };
+  const std::int64_t shape[] = {2, 2};
+  float a[] = {1, 2, 3, 4}, b[] = {1, 0, 0, 1};
+  std::vector<std::array<float, 4>> results(2 * static_cast<std::size_t>(threads));
+  const auto gemm = [&](const char* name, std::array<float, 4>& result) {
+    Job job = job_of(jobs.runtime, name);
+    const kiln_tensor on_a = kiln_tensor_of(a, KILN_F32, 2, shape), on_b = kiln_tensor_of(b, KILN_F32, 2, shape),
+                      on_c = kiln_tensor_of(result.data(), KILN_F32, 2, shape);
+    must(kiln_job_gemm(job.get(), &on_a, &on_b, nullptr, 0, &on_c));
+    must(kiln_job_device(job.get(), "cpu"));
+    return job;
+  };
+  std::atomic<int> inside{0};
+  std::vector<std::unique_ptr<Nested>> all;
+  for (std::size_t at = 0; at < results.size(); at += 2) {
+    all.push_back(std::unique_ptr<Nested>(
+        new Nested{gemm("outer", results[at]), gemm("inner", results[at + 1]), inside, threads}));
+    must(kiln_job_progress(
+        all.back()->outer.get(),
+        [](void* user, std::uint32_t, std::uint32_t) {
+          auto& of = *static_cast<Nested*>(user);
+          ++of.inside;
+          while (of.inside < of.threads) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          of.code = Answer(kiln_job_start(of.inner.get())).code;
+          if (of.code == KILN_OK) of.code = Answer(kiln_job_wait(of.inner.get(), 10'000)).code;
+          return 1;
+        },
+        all.back().get()));
+  }
+  for (const auto& one : all) must(kiln_job_start(one->outer.get()));
+  for (const auto& one : all) {
+    must(kiln_job_wait(one->outer.get(), 60'000));
+    CHECK(one->code == KILN_OK);
+  }
+  const std::array<float, 4> wanted = {1, 2, 3, 4};
+  for (const auto& result : results) CHECK(result == wanted);
 }
 
 TEST_CASE("jobs: a log function that frees the job only cancels it, and one that closes the runtime does nothing") {

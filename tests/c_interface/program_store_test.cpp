@@ -3,6 +3,10 @@
 #include "core/cache/in_child.hpp"
 #include "support/test_length.hpp"
 
+#include <kiln/host_processor.hpp>
+
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
@@ -181,6 +185,43 @@ TEST_CASE("program store: requests run on threads of the cache, and are handed o
     kiln_pending_free(pending[at]);
   }
   CHECK(compiler.builds == 20);
+}
+
+TEST_CASE("program store: callbacks on all threads of a cache may wait for requests that they start") {
+  const StoreFolder store;
+  const int threads = std::clamp(static_cast<int>(host_cores()), 2, 16);  // as many as the cache starts
+  TextCompiler inner, outer;
+  const kiln_compiler of_inner = inner.compiler(), of_outer = outer.compiler();
+  std::vector<Key> inner_keys, outer_keys;
+  std::atomic<int> inside{0};
+  const auto cache = store.open();
+  outer.on_build = [&](kiln_request* request) {
+    const auto own = static_cast<std::size_t>(inside++);
+    while (inside < threads) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    kiln_pending* started = nullptr;
+    kiln_program* program = nullptr;
+    must(kiln_cache_start(cache.get(), inner_keys[own].get(), &of_inner, &started));
+    const Answer answer = kiln_pending_wait(started, 10'000, &program);
+    kiln_program_free(program);
+    kiln_pending_free(started);
+    return answer.ok() ? TextCompiler::compile(request) : answer.code;
+  };
+  for (int at = 0; at < threads; ++at) {
+    inner_keys.push_back(key_of(cache.get(), "inner" + std::to_string(at)));
+    outer_keys.push_back(key_of(cache.get(), "outer" + std::to_string(at)));
+  }
+  std::vector<kiln_pending*> pending(outer_keys.size());
+  for (std::size_t at = 0; at < pending.size(); ++at) {
+    must(kiln_cache_start(cache.get(), outer_keys[at].get(), &of_outer, &pending[at]));
+  }
+  for (kiln_pending* one : pending) {
+    kiln_program* program = nullptr;
+    CHECK(Answer(kiln_pending_wait(one, 60'000, &program)).message == "");
+    kiln_program_free(program);
+    kiln_pending_free(one);
+  }
+  CHECK(inner.builds == threads);
+  CHECK(outer.builds == threads);
 }
 
 TEST_CASE("program store: closing the cache waits for a running request and cancels those that wait") {

@@ -682,6 +682,26 @@ except KeyboardInterrupt:
     print(said)
 """, timeout=60), "['unavailable']\n")
 
+    def test_jobs_on_all_threads_run_other_jobs_in_their_progress(self):
+        self.assertEqual(run_python("""
+import kiln, numpy as np, os, threading
+os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])  # a runtime runs two jobs at once
+rt, a, both, said = kiln.open(directory=""), np.ones((2, 2), "float32"), threading.Barrier(2), []
+steps = [{"op": "gemm", "m": 2, "n": 2, "k": 2, "input": "x", "weights": a, "output": "y"}]
+def work():
+    other = rt.pipeline(steps, device="cpu")
+    def progress(*_):
+        both.wait(60)
+        said.append(other(a)[0, 0])
+    rt.pipeline(steps, device="cpu", progress=progress)(a)
+threads = [threading.Thread(target=work) for _ in range(2)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(*said)
+""", timeout=60), "2.0 2.0\n")
+
     def test_ctrl_c_while_a_future_is_awaited_cancels_its_run(self):
         self.assertEqual(run_python("""
 import kiln, numpy as np, os, random, signal, threading
