@@ -24,6 +24,7 @@ struct OwnedJob {
   Object runtime;
   std::vector<Py_buffer> buffers;
   std::map<std::string, Py_buffer, std::less<>> tensors;
+  std::unique_ptr<JobRun> run;
 };
 std::vector<OwnedJob> left_jobs;  // that `log` of their runtime freed; guarded by the GIL
 
@@ -102,13 +103,15 @@ CacheHandle::~CacheHandle() {
 }
 
 JobHandle::JobHandle() : process(getpid()) {
+  run->handle = this;
   jobs.insert(this);
   free_left_jobs();
 }
 
 JobHandle::~JobHandle() {
+  run->handle = nullptr;
   jobs.erase(this);
-  free_job({job, std::move(runtime), std::move(buffers), std::move(tensors)});
+  free_job({job, std::move(runtime), std::move(buffers), std::move(tensors), std::move(run)});
   free_left_jobs();
 }
 

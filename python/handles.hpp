@@ -12,6 +12,7 @@
 #include <atomic>
 #include <chrono>
 #include <map>
+#include <memory>
 #include <new>
 #include <string>
 #include <type_traits>
@@ -82,6 +83,14 @@ struct CacheHandle {
   void clear() noexcept { log.clear(); }
 };
 
+struct JobHandle;
+
+// What the thread of a run has of its job. It lives as long as the kiln_job, which may be longer than the handle does.
+struct JobRun {
+  JobHandle* handle = nullptr;         // null: it is being freed, or was; guarded by the GIL
+  std::atomic<bool> cancelled{false};  // `progress` is not called again
+};
+
 struct JobHandle {
   static constexpr const char *type_name = "kiln._kiln.JobHandle", *what = "job";
   PyObject* self = nullptr;  // the object that holds this; null: it is being freed
@@ -94,7 +103,7 @@ struct JobHandle {
   Object progress;                                        // a callable, or null
   Raised raised;                                          // by `progress`
   std::chrono::nanoseconds last_run = unknown;
-  std::atomic<bool> cancelled{false};  // `progress` is not called again
+  std::unique_ptr<JobRun> run = std::make_unique<JobRun>();
 
   JobHandle();
   // Where `log` of the runtime frees the job, it is cancelled, and freed with the next job: its run may wait for `log`,
@@ -104,10 +113,10 @@ struct JobHandle {
   // Before each run.
   void begin() noexcept {
     raised.clear();
-    cancelled = false;
+    run->cancelled = false;
   }
   void cancel() noexcept {
-    cancelled = true;
+    run->cancelled = true;
     kiln_job_cancel(job);
   }
   // The runtime stays: it must live longer than the job.
@@ -180,9 +189,9 @@ class HandleType {
 
   static void destroy(PyObject* self) {
     PyObject_GC_UnTrack(self);
+    state(self).self = nullptr;
     {
       const SavedError saved;
-      state(self).self = nullptr;
       state(self).~State();
     }
     PyTypeObject* type = Py_TYPE(self);

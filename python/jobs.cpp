@@ -89,10 +89,11 @@ PyObject* waits_for_itself(PyObject*, PyObject* object) {
 }
 
 int on_run(void* user, std::uint32_t done, std::uint32_t of) {
-  auto* job = static_cast<JobHandle*>(user);
-  if (job->cancelled) return 0;
+  const auto& run = *static_cast<JobRun*>(user);
+  if (run.cancelled) return 0;
   const InPython python;
-  if (!python) return 0;
+  if (!python || run.handle == nullptr) return 0;
+  JobHandle* job = run.handle;
   const Kept kept(job->self);
   const Object progress = Object::borrowed(job->progress.get());
   if (!kept || !progress) return 0;  // the job is being freed
@@ -109,7 +110,7 @@ PyObject* job_progress(PyObject*, PyObject* arguments) {
   JobHandle* of = Jobs::of(object);
   if (of == nullptr) return nullptr;
   const bool none = callable == Py_None;
-  kiln_status* failure = waiting([&] { return kiln_job_progress(of->job, none ? nullptr : on_run, of); });
+  kiln_status* failure = waiting([&] { return kiln_job_progress(of->job, none ? nullptr : on_run, of->run.get()); });
   if (failure == nullptr) of->progress = none ? Object() : Object::borrowed(callable);
   return none_or_raise(failure);
 }

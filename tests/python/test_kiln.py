@@ -1573,6 +1573,37 @@ print(alive() is None)
 """, timeout=60)
         self.assertEqual(said, "True True\nTrue\n")
 
+    def test_a_job_in_its_progress_whose_last_reference_ends_in_the_log(self):
+        said = run_python("""
+import kiln, numpy as np, sys, tempfile, threading, time, weakref
+sys.setswitchinterval(60)  # a thread keeps the GIL until it waits
+a, jobs, begun, asked, garbage = np.ones((2, 2), "float32"), [], threading.Event(), [], []
+def log(level, component, message):
+    if not asked:
+        return
+    asked.clear()
+    end = time.monotonic() + 0.2
+    while time.monotonic() < end:  # the thread of the job comes to `progress`, and waits for the GIL
+        pass
+    jobs.clear()
+    garbage.extend(b"\\x11" * size for size in range(64, 512) for _ in range(200))  # where the job was
+folder = tempfile.TemporaryDirectory()
+runtime = kiln.open(directory=folder.name + "/cache", key_file=folder.name + "/key", log=log, log_level="debug")
+x = kiln.empty((2, 2))
+alive = weakref.ref(x)
+jobs.append(runtime.pipeline([{"op": "gemm", "m": 2, "n": 2, "k": 2, "input": "x", "weights": a, "output": "y"}], device="cpu",
+                             repeat=1_000_000_000, progress=lambda *_: begun.set()))
+jobs[0].bind(x).start()
+del x
+begun.wait(60)
+asked.append(True)
+b = np.ones((3, 3), "float32")
+print(runtime.gemm(b, b, device="cpu")[0, 0], asked, len(jobs))
+runtime.gemm(b, b, device="cpu")
+print(alive() is None)
+""", timeout=60)
+        self.assertEqual(said, "3.0 [] 0\nTrue\n")
+
     def test_traces(self):
         with kiln.open(directory="", trace=True) as runtime:
             a = np.ones((2, 2), "float32")
