@@ -38,8 +38,10 @@ void free_job(OwnedJob owned) {
     kiln_job_free(owned.job);
     return true;
   });
-  for (Py_buffer& buffer : owned.buffers) PyBuffer_Release(&buffer);
-  for (auto& [name, buffer] : owned.tensors) PyBuffer_Release(&buffer);
+  in_python([&] {
+    for (Py_buffer& buffer : owned.buffers) PyBuffer_Release(&buffer);
+    for (auto& [name, buffer] : owned.tensors) PyBuffer_Release(&buffer);
+  });
 }
 
 void free_left_jobs() {
@@ -59,7 +61,8 @@ PyObject* raise(kiln_status* status) {
   const char* message = kiln_status_message(status);
   const Object text(PyUnicode_DecodeUTF8(message, static_cast<Py_ssize_t>(std::strlen(message)), "replace"));
   const char* code = kiln_code_name(kiln_status_code(status));
-  const Object made(text ? PyObject_CallFunction(error_type, "sO", code, text.get()) : nullptr);
+  const auto make = [&] { return PyObject_CallFunction(error_type, "sO", code, text.get()); };
+  const Object made(text ? in_python(make) : nullptr);
   kiln_status_free(status);
   if (made) PyErr_SetObject(error_type, made.get());
   return nullptr;

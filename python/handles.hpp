@@ -5,9 +5,7 @@
 #pragma once
 
 #include <Python.h>
-#include <cxxabi.h>
 #include <kiln.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -29,17 +27,12 @@ PyObject* raise(kiln_status* status);
 PyObject* none_or_raise(kiln_status* status);
 PyObject* text_or_raise(kiln_status* status, char* text);
 
-// Runs `work` without the GIL. While the interpreter ends, Python ends each other thread that takes the GIL by
-// unwinding its stack: destructors would run without the GIL. Such a thread stays here instead, until the process ends.
+// Runs `work` without the GIL.
 template <class Work>
 std::invoke_result_t<Work> waiting(Work&& work) {
   PyThreadState* state = PyEval_SaveThread();
   auto result = work();
-  try {
-    PyEval_RestoreThread(state);
-  } catch (const abi::__forced_unwind&) {
-    for (;;) pause();
-  }
+  in_python([state] { PyEval_RestoreThread(state); });
   return result;
 }
 

@@ -7,10 +7,25 @@
 #pragma once
 
 #include <Python.h>
+#include <cxxabi.h>
+#include <unistd.h>
 
+#include <type_traits>
 #include <utility>
 
 namespace kiln::python {
+
+// Runs `work`, in which other Python code may run. While the interpreter ends, Python ends each other thread that takes
+// the GIL by unwinding its stack: destructors would run without the GIL. Such a thread stays here instead, until the
+// process ends.
+template <class Work>
+std::invoke_result_t<Work> in_python(Work&& work) {
+  try {
+    return work();
+  } catch (const abi::__forced_unwind&) {
+    for (;;) pause();
+  }
+}
 
 class Object {
  public:
@@ -21,7 +36,9 @@ class Object {
     std::swap(object_, other.object_);
     return *this;
   }
-  ~Object() { Py_XDECREF(object_); }
+  ~Object() {
+    in_python([this] { Py_XDECREF(object_); });
+  }
 
   static Object borrowed(PyObject* object) noexcept {
     Py_XINCREF(object);
@@ -48,7 +65,7 @@ class Raised {
   void take() noexcept {
     PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
     PyErr_Fetch(&type, &value, &trace);
-    if (type != nullptr) PyErr_NormalizeException(&type, &value, &trace);
+    if (type != nullptr) in_python([&] { PyErr_NormalizeException(&type, &value, &trace); });
     if (value != nullptr && trace != nullptr) PyException_SetTraceback(value, trace);
     type_ = Object(type), value_ = Object(value), trace_ = Object(trace);
   }

@@ -369,7 +369,7 @@ PyObject* job_tune(PyObject*, PyObject* arguments) {
   char* json = nullptr;
   auto ended = std::async([&] { return kiln_job_tune(of->job, device, budget, on_progress, &tuning, &json); });
   while (waiting([&] { return ended.wait_for(longest_step); }) == std::future_status::timeout) {
-    if (PyErr_CheckSignals() == 0) continue;
+    if (in_python(PyErr_CheckSignals) == 0) continue;
     tuning.raised.take();
     of->cancel();
     break;

@@ -127,7 +127,7 @@ PyObject* empty(PyObject* type, PyObject* arguments) {
   if (!made) return nullptr;
   Memory& memory = *memory_of(made.get());
   for (Py_ssize_t at = 0; at < rank; ++at) {
-    const Object extent(PySequence_GetItem(shape, at));
+    const Object extent(in_python([&] { return PySequence_GetItem(shape, at); }));
     if (!extent) return nullptr;
     memory.shape[at] = PyLong_AsSsize_t(extent.get());
     if (memory.shape[at] == -1 && PyErr_Occurred() != nullptr) return nullptr;

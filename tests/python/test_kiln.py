@@ -1403,6 +1403,23 @@ begun.wait()
                 for _ in range(6):
                     self.assertEqual(run_python(program), "")
 
+    def test_a_daemon_thread_that_raises_at_the_end(self):
+        self.assertEqual(run_python("""
+import kiln, os, sys, threading, time
+begun = threading.Event()
+def slow(self, code, message, sleep=time.sleep):
+    begun.set()
+    sleep(0.3)  # the interpreter ends meanwhile
+kiln.Error.__init__ = slow
+class Late:
+    def __del__(self, write=os.write, sleep=time.sleep):
+        write(1, b"late")
+        sleep(1)
+sys.late = Late()  # which ends late
+threading.Thread(target=lambda: kiln.open(config="/none"), daemon=True).start()
+begun.wait()
+"""), "late")
+
     def test_subinterpreters_are_refused(self):
         program = """
 import _xxsubinterpreters as interpreters, kiln, numpy as np, sys, threading
