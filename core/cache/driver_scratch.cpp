@@ -133,7 +133,7 @@ std::shared_ptr<DriverScratch> DriverScratch::of_process() {
   if (told == nullptr) return nullptr;
   std::filesystem::path path = told;
   static std::mutex mutex;
-  static std::weak_ptr<DriverScratch> last;
+  static auto& last = *new std::weak_ptr<DriverScratch>;  // never destroyed: another thread may open a cache at exit
   const std::lock_guard guard(mutex);
   if (auto held = last.lock(); held && held->path_ == path) return held;
   std::string setting = driver_setting_of(path);

@@ -42,8 +42,9 @@ Result<const KilnEd25519*> open_ed25519() {
 }  // namespace
 
 Result<const KilnEd25519*> ed25519() {
-  // The module stays loaded (RTLD_NODELETE), so its functions are looked up once.
-  static const Result<const KilnEd25519*> opened = open_ed25519();
+  // The module stays loaded (RTLD_NODELETE), so its functions are looked up once. Never destroyed: another thread may
+  // verify at exit.
+  static const auto& opened = *new Result<const KilnEd25519*>(open_ed25519());
   return opened;
 }
 

@@ -153,13 +153,14 @@ PluginFile::~PluginFile() {
 }
 
 const fs::path& core_file() {
-  static const fs::path file = [] {
+  const auto find = [] {
     Dl_info info{};
     std::error_code error;
     if (dladdr(reinterpret_cast<const void*>(&core_file), &info) == 0 || info.dli_fname == nullptr) return fs::path();
     fs::path path = fs::canonical(info.dli_fname, error);
     return error ? fs::path() : path;
-  }();
+  };
+  static const auto& file = *new fs::path(find());  // never destroyed: another thread may load plugins at exit
   return file;
 }
 
