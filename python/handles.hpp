@@ -31,7 +31,10 @@ PyObject* text_or_raise(kiln_status* status, char* text);
 template <class Work>
 std::invoke_result_t<Work> waiting(Work&& work) {
   PyThreadState* state = PyEval_SaveThread();
-  auto result = work();
+  auto result = [&] {
+    const OutsidePython outside;
+    return work();
+  }();
   in_python([state] { PyEval_RestoreThread(state); });
   return result;
 }

@@ -4,8 +4,11 @@
 
 #include <pthread.h>
 
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 namespace kiln::python {
@@ -24,6 +27,11 @@ Entrance& entrance() {
 }
 thread_local unsigned depth = 0;  // callbacks that are inside on this thread
 thread_local const CallbackOf* innermost = nullptr;
+
+std::atomic<unsigned> calls{0};  // that are outside of Python
+std::atomic<bool> calls_are_refused{false};
+thread_local unsigned calls_here = 0;
+thread_local bool may_always_call = false;
 
 }  // namespace
 
@@ -71,10 +79,36 @@ void await_callbacks() noexcept {
   at.left.wait(lock, [&] { return at.inside == 0; });
 }
 
+OutsidePython::OutsidePython() noexcept {
+  ++calls_here;
+  ++calls;
+  if (!calls_are_refused || may_always_call) return;
+  --calls;
+  for (;;) pause();
+}
+
+OutsidePython::~OutsidePython() {
+  --calls;
+  --calls_here;
+}
+
+void refuse_calls() noexcept {
+  may_always_call = true;
+  calls_are_refused = true;
+}
+
+void await_calls() noexcept {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  while (calls != calls_here && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 void watch_forks() noexcept {
   static_cast<void>(pthread_atfork([] { entrance().mutex.lock(); }, [] { entrance().mutex.unlock(); },
                                    [] {
                                      entrance().inside = depth;  // the other threads are not in the child
+                                     calls = calls_here;
                                      entrance().mutex.unlock();
                                    }));
 }

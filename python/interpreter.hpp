@@ -144,7 +144,22 @@ void refuse_callbacks() noexcept;
 // Waits for those that are in Python. REQUIRES: the caller does not hold the GIL.
 void await_callbacks() noexcept;
 
-// Keeps the count of callbacks right in a forked child. Called once.
+// Marks that this thread is in a function of Kiln, without the GIL. After refuse_calls() the constructor keeps every
+// other thread until the process ends: what Kiln and drivers need may be destroyed below it.
+class OutsidePython {
+ public:
+  OutsidePython() noexcept;
+  OutsidePython(const OutsidePython&) = delete;
+  OutsidePython& operator=(const OutsidePython&) = delete;
+  ~OutsidePython();
+};
+
+// Lets only this thread enter functions of Kiln. REQUIRES: no callback is in Python: it might wait for one.
+void refuse_calls() noexcept;
+// Waits for the other threads that are in functions of Kiln, at most five seconds. REQUIRES: as await_callbacks().
+void await_calls() noexcept;
+
+// Keeps the counts of callbacks and calls right in a forked child. Called once.
 void watch_forks() noexcept;
 
 }  // namespace kiln::python

@@ -28,12 +28,19 @@ PyObject* set_error(PyObject*, PyObject* type) {
   Py_RETURN_NONE;
 }
 
-// Called when the interpreter ends: from then on no thread of Kiln enters Python.
+// Called when the interpreter ends: from then on no thread of Kiln enters Python, and no other thread of Python enters
+// Kiln.
 PyObject* stop(PyObject*, PyObject*) {
   refuse_callbacks();  // a job ends when its `progress` is refused
   stop_jobs();
   waiting([] {
     await_callbacks();
+    return true;
+  });
+  refuse_calls();
+  stop_jobs();  // those that other threads have started since
+  waiting([] {
+    await_calls();
     return true;
   });
   Py_RETURN_NONE;

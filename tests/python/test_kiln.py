@@ -1403,6 +1403,27 @@ begun.wait()
                 for _ in range(6):
                     self.assertEqual(run_python(program), "")
 
+    def test_the_end_of_the_interpreter_waits_for_calls_of_daemon_threads(self):
+        where = {"directory": str(root / "awaited"), "key_file": str(root / "key")}
+        self.assertEqual(run_python(f"""
+import atexit, os, threading, time
+atexit.register(lambda: print(time.monotonic() - ended > 0.5))  # called after that of kiln
+import kiln
+def build():
+    time.sleep(2)
+    return b"x"
+os.fork() or (kiln.open_cache(**{where!r}).get({{"source": "x"}}, build, driver="1"), os._exit(0))
+time.sleep(0.5)
+cache, begun = kiln.open_cache(**{where!r}), threading.Event()
+def work():
+    begun.set()
+    cache.get({{"source": "x"}}, build, driver="1")  # waits for the other process
+threading.Thread(target=work, daemon=True).start()
+begun.wait()
+time.sleep(0.2)
+ended = time.monotonic()
+"""), "True\n")
+
     def test_a_daemon_thread_that_raises_at_the_end(self):
         self.assertEqual(run_python("""
 import kiln, os, sys, threading, time
