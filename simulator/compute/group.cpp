@@ -233,7 +233,8 @@ void GroupRunner::seat_wave(const Shape& shape, unsigned number, unsigned slot) 
     if (launch_->group_id[d]) wave.scalar[next++] = shape.id[d];
   }
   if (launch_->group_info) {
-    wave.scalar[next++] = shape.waves | number << 6U | (number == 0 ? 1U << 31U : 0U);
+    // From gfx10.3 on compilers take the wave's number from bits 20 to 24.
+    wave.scalar[next++] = shape.waves | number << 6U | (number & 31U) << 20U | (number == 0 ? 1U << 31U : 0U);
   }
   if (launch_->scratch && launch_->generation == Generation::gfx10_3) wave.scalar[next++] = wave.scratch.wave_offset;
   seat_threads(shape, number, wave);

@@ -172,6 +172,23 @@ TEST_CASE("simulator engine: SGPRs at entry follow the registers", "[simulator][
   CHECK(got[4] == got[5]);           // nobody set these
 }
 
+TEST_CASE("simulator engine: the group information tells each wave its number", "[simulator][compute]") {
+  // v_lshlrev_b32 v1, 2, v0 · v_mov_b32 v2, s2 · global_store_b32 v1, v2, s[0:1]
+  const std::vector<U> words = {0x30020082, 0x7E040202, 0xDC6A0000, 0x00000201};
+  Launcher launcher;
+  const std::uint64_t out = launcher.memory.allocate(4096);
+  DispatchState state = state_of(launcher.memory, words);
+  state.user_data[0] = static_cast<U>(out);
+  state.user_data[1] = static_cast<U>(out >> 32);
+  state.rsrc2 = 2U << 1 | 1U << 10;
+  state.num_thread = {96, 1, 1};
+  REQUIRE_FALSE(launcher.engine.run_dispatch(state, launcher.memory));
+  const std::vector<U> got = launcher.memory.values<U>(out, 96);
+  CHECK(got[0] == 0x80000003);   // three waves, the first
+  CHECK(got[32] == 0x00100043);  // the wave's number in bits 6 and 20
+  CHECK(got[95] == 0x00200083);
+}
+
 TEST_CASE("simulator engine: v0 of gfx11 holds as many thread ids as the registers ask for", "[simulator][compute]") {
   // v_mbcnt_lo_u32_b32 v1, -1, 0 · v_lshlrev_b32 v1, 2, v1 · global_store_b32 v1, v0, s[0:1]
   const std::vector<U> words = {0xD71F0001, 0x000100C1, 0x30020282, 0xDC6A0000, 0x00000001};
