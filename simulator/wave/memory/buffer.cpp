@@ -42,6 +42,7 @@ bool find_format(Wave& wave, const Op& op, const Buffer& buffer, Format& out) {
 
 template <bool Typed>
 Next load_format(Wave& wave, const Op& op) {
+  const TexelScope scope(wave);
   const unsigned count = op.detail & count_mask;
   Buffer buffer(wave, op);
   Format format;
@@ -74,6 +75,7 @@ Next load_format(Wave& wave, const Op& op) {
 
 template <bool Typed>
 Next store_format(Wave& wave, const Op& op) {
+  const TexelScope scope(wave);
   const unsigned count = op.detail & count_mask;
   Buffer buffer(wave, op);
   Format format;

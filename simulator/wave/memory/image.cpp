@@ -239,6 +239,7 @@ void ImageView::give(unsigned half, unsigned lane, const Color& color, bool is_i
 namespace {
 
 Next load_image(Wave& wave, const Op& op) {
+  const TexelScope scope(wave);
   ImageView view(wave, op);
   if (!view.open()) return Next::fault;
   const NumberType type = view.format().type;
@@ -262,6 +263,7 @@ Next load_image(Wave& wave, const Op& op) {
 }
 
 Next store_image(Wave& wave, const Op& op) {
+  const TexelScope scope(wave);
   ImageView view(wave, op);
   if (!view.open()) return Next::fault;
   const ImageAccess& access = view.instruction().image;

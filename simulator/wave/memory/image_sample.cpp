@@ -369,6 +369,7 @@ bool Sampling::gather(unsigned lane, const Arguments& given, float lod, Color& o
 }
 
 Next sample_image(Wave& wave, const Op& op) {
+  const TexelScope scope(wave);
   Sampling sampling(wave, op);
   if (!sampling.open()) return Next::fault;
   const ImageView& view = sampling.view();
@@ -405,6 +406,7 @@ Next sample_image(Wave& wave, const Op& op) {
 
 // The level that a sample would read, then what its derivatives ask for.
 Next image_lod(Wave& wave, const Op& op) {
+  const TexelScope scope(wave);
   Sampling sampling(wave, op);
   if (!sampling.open()) return Next::fault;
   const ImageDescriptor& image = sampling.view().descriptor();

@@ -4,16 +4,31 @@
 // Thread-safety: pure functions.
 #pragma once
 
+#include <xmmintrin.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
 
 #include "simulator/isa/memory_formats.hpp"
+#include "simulator/wave/wave.hpp"
 
 namespace kiln::simulator::memory_unit {
 
 using Element = std::array<std::byte, 16>;
 using Color = std::array<std::uint32_t, 4>;
+
+// The texture unit does not see MODE: it rounds to nearest even and keeps denormals.
+class TexelScope {
+ public:
+  explicit TexelScope(const Wave& wave) : wave_(wave) { _mm_setcsr(0x1F80U); }  // all exceptions masked
+  ~TexelScope() { _mm_setcsr(wave_.csr32); }
+  TexelScope(const TexelScope&) = delete;
+  TexelScope& operator=(const TexelScope&) = delete;
+
+ private:
+  const Wave& wave_;
+};
 
 unsigned bytes_of(const BufferFormat& format) noexcept;
 bool is_integer(NumberType type) noexcept;

@@ -184,6 +184,23 @@ TEST_CASE("simulator image_load: layers, slices, levels, lists of registers, hal
   }
 }
 
+TEST_CASE("simulator image_store: rounds to nearest even, whatever MODE says", "[simulator][wave]") {
+  Bench bench;
+  const W image = bench.memory.allocate(64 * 1024);
+  Resource resource{Generation::gfx11, image, 1};  // 8_UNORM
+  resource.width = 8;
+  resource.height = 4;
+  set_resource(bench, 8, resource);
+  bench.set_vgpr(1, 0);
+  bench.set_vgpr(2, 0);
+  for (unsigned c = 0; c < 4; ++c) bench.set_vgpr(10 + c, bits_of_float(0.5F));
+  bench.set_exec(1);
+  constexpr int towards_zero = 15;
+  REQUIRE_FALSE(bench.run(encode::join(
+      {{encode::sopp("s_round_mode", towards_zero)}, mimg("image_store", Fields{Generation::gfx11})})));
+  CHECK(bench.memory.values<std::uint8_t>(image, 1)[0] == 128);  // 127.5
+}
+
 TEST_CASE("simulator image_store: outside, switched-off lanes, missing components, order of channels",
           "[simulator][wave]") {
   for (const Generation generation : both) {

@@ -342,6 +342,23 @@ TEST_CASE("simulator buffers: formatted elements", "[simulator][wave]") {
   CHECK(bench.vgpr(11, 0) == 0);
 }
 
+TEST_CASE("simulator buffers: formats are converted to nearest even, whatever MODE says", "[simulator][wave]") {
+  constexpr U identity = 4 | 5 << 3 | 6 << 6 | 7 << 9, r8_unorm = 1;
+  constexpr int towards_zero = 15;
+  Bench bench;
+  const W address = bench.memory.allocate(4096);
+  set_descriptor(bench, 8, address, 4, 4, identity | r8_unorm << 12);
+  bench.set_vgpr(1, 0);
+  bench.set_vgpr(2, 0x3F000000);  // 0.5: 127.5 of 255
+  bench.set_vgpr(3, 0x33C00000);  // 1.5 times 2^-24
+  bench.set_exec(1);
+  REQUIRE_FALSE(bench.run(encode::join({{encode::sopp("s_round_mode", towards_zero)},
+                                        encode::mubuf("buffer_store_format_x", 2, 1, 8, 128, 0, true, false),
+                                        {encode::vop2("v_add_f32", 4, 242, 3)}})));
+  CHECK(bench.memory.values<std::uint8_t>(address, 1)[0] == 128);
+  CHECK(bench.vgpr(4, 0) == 0x3F800000);  // MODE holds again: 1 + 1.5 times 2^-24 goes down to 1
+}
+
 TEST_CASE("simulator memory: stores and atomics mark exactly the bytes that they write", "[simulator][wave]") {
   struct Case {
     std::vector<U> words;
