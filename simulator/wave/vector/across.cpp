@@ -140,8 +140,8 @@ Next select_half(Wave& wave, const Op& op) {
     const Word mask = wave.exec(half);
     if (mask == 0) continue;
     alignas(64) Word storage[2][group], out[group];
-    const Word* a = half_words(wave, op, 0, half, storage[0], true);
-    const Word* b = half_words(wave, op, 1, half, storage[1], true);
+    const Word* a = half_words(wave, op, 0, half, storage[0], true, false);
+    const Word* b = half_words(wave, op, 1, half, storage[1], true, false);
     const Word bits = mask_source(wave, op, half);
     for (unsigned i = 0; i < group; ++i) out[i] = (bits >> i & 1U) != 0 ? b[i] : a[i];
     put_half(wave, op, half, mask, out);

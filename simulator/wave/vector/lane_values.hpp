@@ -68,15 +68,15 @@ template <class F>
   return storage;
 }
 
-// The half of each lane that op_sel names.
+// The half of each lane that op_sel names. `flushes`: denormals as MODE says.
 [[gnu::noinline, maybe_unused]] const Word* half_words(Wave& wave, const Op& op, unsigned source, unsigned half,
-                                                       Word* storage, bool is_float) {
+                                                       Word* storage, bool is_float, bool flushes = true) {
   const Word* in = words(wave, op, source, half, storage);
   const unsigned shift = (op.select >> source & 1U) != 0 ? 16 : 0;
   const Word keep = is_float && (op.absolute >> source & 1U) != 0 ? F16::sign - 1U : 0xFFFFU;
   const Word flip = is_float && (op.negate >> source & 1U) != 0 ? F16::sign : 0U;
   for (unsigned i = 0; i < group; ++i) storage[i] = (in[i] >> shift & keep) ^ flip;
-  if (is_float && flushes_in<F16>(wave)) flush<F16>(storage);
+  if (is_float && flushes && flushes_in<F16>(wave)) flush<F16>(storage);
   return storage;
 }
 
