@@ -22,30 +22,6 @@ Next sum(Wave& wave, const Op& op) {
   return (op.output & output_clamp) != 0 ? vector<Saturating>(wave, op) : vector<Plain>(wave, op);
 }
 
-Next packed_accumulate(Wave& wave, const Op& op) {
-  for (unsigned half = 0; half < wave.halves; ++half) {
-    const Word active = wave.exec(half);
-    if (active == 0) continue;
-    alignas(64) Word storage[2][group], out[group];
-    const Word* a = words(wave, op, 0, half, storage[0]);
-    const Word* b = words(wave, op, 1, half, storage[1]);
-    const Word* c = wave.row(op.vdst, half);
-    const ModeScope scope(wave);
-    for (unsigned i = 0; i < group; ++i) {
-      Word both = 0;
-      for (unsigned shift = 0; shift < 32; shift += 16) {
-        const double product = static_cast<double>(half_to_float(a[i] >> shift & 0xFFFFU)) *
-                               static_cast<double>(half_to_float(b[i] >> shift & 0xFFFFU));
-        const double total = product + static_cast<double>(half_to_float(c[i] >> shift & 0xFFFFU));
-        both |= double_to_half_slow(total, wave.mode >> mode_bit::round16_64 & 3U, false) << shift;
-      }
-      out[i] = both;
-    }
-    put(wave, op.vdst, half, active, out);
-  }
-  return Next::go;
-}
-
 constexpr Semantics vop2_entries[] = {
     lanes<[](float a, float b) { return a + b; }>("v_add_f32"),
     lanes<[](float a, float b) { return a - b; }>("v_sub_f32"),
@@ -112,7 +88,6 @@ constexpr Semantics vop2_entries[] = {
     lanes<[](Half a, std::int16_t b) -> Precise {
       return {__builtin_scalbn(static_cast<double>(a.value), b > 64 ? 64 : b < -64 ? -64 : b)};
     }>("v_ldexp_f16"),
-    {"v_pk_fmac_f16", &packed_accumulate, takes::nothing, 0},
     lanes<[](Word a, Word b, float c) { return dot2(a, b, c); }>("v_dot2acc_f32_f16"),
 };
 

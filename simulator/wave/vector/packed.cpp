@@ -163,6 +163,17 @@ KILN_LANE T larger(T a, T b) {
   return a > b ? a : b;
 }
 
+constexpr auto half_multiply_add = [](Half a, Half b, Half c) -> Precise {
+  return {static_cast<double>(a.value) * static_cast<double>(b.value) + static_cast<double>(c.value)};
+};
+
+// v_pk_fma_f16 with its destination as source 2; its encoding chooses no halves.
+Next packed_accumulate(Wave& wave, const Op& op) {
+  Op straight = op;
+  straight.select_high = 7;
+  return packed_float<PackedFloat::multiply_add, half_multiply_add>(wave, straight);
+}
+
 constexpr Semantics vop3p_entries[] = {
     pk<[](U16 a, U16 b, U16 c) { return static_cast<U16>(Word{a} * b + c); },
        [](I16 a, I16 b, I16 c) { return limited(a * b + c); }>("v_pk_mad_i16"),
@@ -184,10 +195,8 @@ constexpr Semantics vop3p_entries[] = {
     pk<[](I16 a, I16 b) { return smaller(a, b); }>("v_pk_min_i16"),
     pk<[](U16 a, U16 b) { return larger(a, b); }>("v_pk_max_u16"),
     pk<[](U16 a, U16 b) { return smaller(a, b); }>("v_pk_min_u16"),
-    pk_float<PackedFloat::multiply_add,
-             [](Half a, Half b, Half c) -> Precise {
-               return {static_cast<double>(a.value) * static_cast<double>(b.value) + static_cast<double>(c.value)};
-             }>("v_pk_fma_f16"),
+    pk_float<PackedFloat::multiply_add, half_multiply_add>("v_pk_fma_f16"),
+    {"v_pk_fmac_f16", &packed_accumulate, takes::nothing, 0},
     pk_float<PackedFloat::sum, [](Half a, Half b) { return Half{a.value + b.value}; }>("v_pk_add_f16"),
     pk_float<PackedFloat::product, [](Half a, Half b) { return Half{a.value * b.value}; }>("v_pk_mul_f16"),
     pk<[](const Wave& w, HalfBits a, HalfBits b) -> Chosen<U16> {

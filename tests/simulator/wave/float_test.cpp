@@ -444,6 +444,27 @@ TEST_CASE("simulator f16: selects and classes see denormals that MODE flushes", 
   }
 }
 
+TEST_CASE("simulator f16: packed sums into their own register follow MODE", "[simulator][wave]") {
+  constexpr unsigned keeps = 0x3F0, flushes16 = 0x330, saturates = keeps | 1U << mode_bit::fp16_ovfl;
+  const auto run = [](std::uint32_t mode, std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+    Bench bench;
+    set_mode(bench, mode);
+    bench.set_vgpr(1, a);
+    bench.set_vgpr(2, b);
+    bench.set_vgpr(3, c);
+    REQUIRE_FALSE(bench.run({encode::vop2("v_pk_fmac_f16", 3, v(1), 2)}));
+    return bench.vgpr(3, 5);
+  };
+  // 2 · 3 + 1 in the low half, 65504 · 2 in the high one.
+  CHECK(run(keeps, 0x7BFF4000, 0x40004200, 0x00003C00) == 0x7C004700);
+  CHECK(run(saturates, 0x7BFF4000, 0x40004200, 0x00003C00) == 0x7BFF4700);
+  // A denormal factor, and a denormal addend.
+  CHECK(run(keeps, 0x00014000, 0x4000C000, 0x00010001) == 0x0003C400);
+  CHECK(run(flushes16, 0x00014000, 0x40000000, 0x00010001) == 0);
+  // The quiet form of the first source NaN, with its sign.
+  CHECK(run(keeps, 0xFC013C00, 0x3C003C00, 0x7E020000) == 0xFE013C00);
+}
+
 TEST_CASE("simulator f16: results are rounded once", "[simulator][wave]") {
   // The nearest half by search among neighbours, ties to even: nothing of the code under test.
   const auto value_of = [](unsigned half) {
