@@ -80,6 +80,11 @@ void touch(RegisterSet& set, const Registers& registers) {
   for (unsigned bit = first; bit < end; ++bit) set.insert(bit);
 }
 
+bool is_relative(Opcode opcode) {
+  const RelativeOffsets offsets = relative_offsets(opcode, 0x00010001U);
+  return offsets.source != 0 || offsets.destination != 0;
+}
+
 bool is_plain(const Instruction& in, const Effects& effects) {
   switch (in.format) {
     case Format::sopp:  // most of what paces has no effect here
@@ -103,6 +108,27 @@ bool is_plain(const Instruction& in, const Effects& effects) {
 
 }  // namespace
 
+RelativeOffsets relative_offsets(Opcode opcode, std::uint32_t m0) {
+  switch (opcode) {
+    case Opcode::v_movreld_b32:
+    case Opcode::s_movreld_b32:
+    case Opcode::s_movreld_b64:
+      return {0, m0};
+    case Opcode::v_movrels_b32:
+    case Opcode::s_movrels_b32:
+    case Opcode::s_movrels_b64:
+      return {m0, 0};
+    case Opcode::v_movrelsd_b32:
+      return {m0, m0};
+    case Opcode::v_movrelsd_2_b32:
+    case Opcode::v_swaprel_b32:
+    case Opcode::s_movrelsd_2_b32:
+      return {m0 & 0x3FFU, m0 >> 16U & 0x3FFU};
+    default:
+      return {};
+  }
+}
+
 Effects effects_of(const Instruction& in, WaveSize wave) {
   Effects effects;
   for (const Operand& source : in.src) add(effects.reads, source, wave);
@@ -112,7 +138,7 @@ Effects effects_of(const Instruction& in, WaveSize wave) {
   }
   if (in.has(flag::vcc_in)) add(effects.reads, {operand::vcc_lo, DataType::mask}, wave);
   if (in.has(flag::m0_in)) add(effects.reads, {operand::m0, DataType::b32}, wave);
-  const bool both = in.opcode == Opcode::v_swap_b32;
+  const bool both = in.opcode == Opcode::v_swap_b32 || in.opcode == Opcode::v_swaprel_b32;
   if (in.has(flag::accumulate) || both) add(effects.reads, in.dst, wave);
   if (in.format == Format::vopd && (info(in.y.opcode).flags & flag::accumulate) != 0) {
     add(effects.reads, in.y.dst, wave);
@@ -144,6 +170,8 @@ Effects effects_of(const Instruction& in, WaveSize wave) {
                               static_cast<std::uint8_t>(dwords_of(operand->type, WaveSize::wave64)), false});
     }
   }
+  effects.relative = is_relative(in.opcode);
+  if (effects.relative) effects.touched.words.fill(~std::uint64_t{0});
   effects.plain = is_plain(in, effects);
   return effects;
 }

@@ -60,11 +60,18 @@ struct Effects {
   bool scc = false;       // may read or write SCC
   bool masks = false;     // the wave's size shows in how it writes EXEC or reads or writes VCC
   bool stride64 = false;  // DS: the two offsets count in 64 elements
+  bool relative = false;  // M0 moves its registers: these here are those that it names, and `touched` is all
   bool plain =
       false;  // neither waits nor reaches memory: where no register of `touched` is late or undefined, it is right
   RegisterSet touched;  // all that it reads and writes
 };
 
 Effects effects_of(const Instruction& instruction, WaveSize wave);
+
+// How far M0 moves the registers of an instruction that finds them by it.
+struct RelativeOffsets {
+  std::uint32_t source = 0, destination = 0;
+};
+RelativeOffsets relative_offsets(Opcode opcode, std::uint32_t m0);
 
 }  // namespace kiln::simulator

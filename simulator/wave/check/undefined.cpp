@@ -104,9 +104,28 @@ void Undefined::define(Wave& wave, const Effects& effects) {
   }
 }
 
+namespace {
+
+bool moves_scalar(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::s_mov_b32:
+    case Opcode::s_mov_b64:
+    case Opcode::s_movrels_b32:
+    case Opcode::s_movrels_b64:
+    case Opcode::s_movreld_b32:
+    case Opcode::s_movreld_b64:
+    case Opcode::s_movrelsd_2_b32:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
 void Undefined::scalar(const Wave& wave, const Instruction& in) {
   const unsigned count = in.dst.present() ? dwords_of(in.dst.type, WaveSize::wave64) : 0;
-  const bool moves = in.opcode == Opcode::s_mov_b32 || in.opcode == Opcode::s_mov_b64;
+  const bool moves = moves_scalar(in.opcode);
   const bool pairs = moves || in.opcode == Opcode::s_and_b64 || in.opcode == Opcode::s_or_b64 ||
                      in.opcode == Opcode::s_xor_b64 || in.opcode == Opcode::s_and_not1_b64;
   const std::uint64_t read = bits_read(wave, in);
@@ -212,7 +231,18 @@ bool Undefined::across_lanes(Wave& wave, const Instruction& in) {
       }
       return true;
     }
+    case Opcode::v_permlane64_b32: {
+      const Lanes low = source(in.src[0], 0, 0);
+      if (wave.halves == 2) {
+        put(wave, in.dst.index(), 0, source(in.src[0], 0, 1));
+        put(wave, in.dst.index(), 1, low);
+      } else {
+        put(wave, in.dst.index(), 0, low);
+      }
+      return true;
+    }
     case Opcode::v_swap_b32:
+    case Opcode::v_swaprel_b32:
       for (unsigned half = 0; half < wave.halves; ++half) {
         const Lanes a = source(in.dst, 0, half), b = source(in.src[0], 0, half);
         put(wave, in.dst.index(), half, b);

@@ -63,6 +63,10 @@ inline Rule rule_of(Opcode opcode) {
     case Opcode::v_not_b32:
     case Opcode::v_mov_b16:
     case Opcode::v_not_b16:
+    case Opcode::v_movreld_b32:
+    case Opcode::v_movrels_b32:
+    case Opcode::v_movrelsd_b32:
+    case Opcode::v_movrelsd_2_b32:
       return Rule::copy;
     case Opcode::v_bfrev_b32:
       return Rule::reverse;

@@ -31,7 +31,41 @@ std::uint32_t WaveCheck::done(Space space) const {
   return space == Space::local ? waits_.local_done(races_->now) : waits_.memory_done(races_->now);
 }
 
+namespace {
+
+// With the registers that M0 leads to; nothing where the wave lacks one of them, which the instruction itself refuses.
+std::optional<Instruction> moved_by_m0(const Wave& wave, const Instruction& in) {
+  const RelativeOffsets offsets = relative_offsets(in.opcode, wave.scalar[scalar_index::m0]);
+  Instruction moved = in;
+  const auto move = [&](Operand& operand, std::uint32_t by) {
+    if (by == 0) return true;
+    if (operand.is_vgpr()) {
+      const std::uint32_t index = operand.index() + by;
+      if (index >= wave.vgpr_count) return false;
+      operand.code = static_cast<std::uint16_t>(operand::vgpr + index);
+      return true;
+    }
+    const std::uint64_t code = std::uint64_t{operand.code} + by;
+    if (code + dwords_of(operand.type, WaveSize::wave32) > scalar_index::vcc) return false;
+    operand.code = static_cast<std::uint16_t>(code);
+    return true;
+  };
+  if (!move(moved.src[0], offsets.source) || !move(moved.dst, offsets.destination)) return std::nullopt;
+  return moved;
+}
+
+}  // namespace
+
 bool WaveCheck::before_others(Wave& wave, const DecodedAt& at, const Effects& effects, std::span<const Op> ops) {
+  if (effects.relative) {
+    const std::optional<Instruction> moved = moved_by_m0(wave, at.instruction);
+    if (!moved) return true;
+    DecodedAt there = at;
+    there.instruction = *moved;
+    Effects found = effects_of(*moved, wave.halves == 2 ? WaveSize::wave64 : WaveSize::wave32);
+    found.relative = false;
+    return before_others(wave, there, found, ops);
+  }
   std::optional<std::string> reason = waits_.hazard(wave, at, effects);
   if (!reason && (effects.masks || exec_low_alone_)) reason = wave_size(wave, at.instruction, effects);
   if (!reason && effects.reach != Reach::none) {

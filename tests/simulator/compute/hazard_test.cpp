@@ -132,6 +132,16 @@ TEST_CASE("simulator hazards: a wait for too few", "[simulator][hazards]") {
   check("scalar", join({scalars, {wait(all, 1)}}), {wait(all, 0)}, {sop1("s_mov_b32", 40, 16)}, "lgkmcnt(0)");
 }
 
+TEST_CASE("simulator hazards: a register that M0 leads to is used before its load was waited for",
+          "[simulator][hazards]") {
+  const Words load = join({{sop1("s_mov_b32", operand::m0, 129)}, global("global_load_b32", 16, 2, 0)});
+  const Words vm = {wait(0, all)};
+  check("source", load, vm, {vop1("v_movrels_b32", 24, v(15))}, "v16 is read before");
+  check("destination", load, vm, {vop1("v_movreld_b32", 15, 128)}, "v16 is overwritten before");
+  // The register that the instruction names is not the one that it uses.
+  CHECK_FALSE(Planted().run(join({load, {vop1("v_movrels_b32", 24, v(16)), vop1("v_movreld_b32", 16, 128)}})));
+}
+
 TEST_CASE("simulator hazards: lanes that the load does not write need no wait", "[simulator][hazards]") {
   Planted program;
   const U low = sopk("s_movk_i32", exec_lo, 0xF), high = sopk("s_movk_i32", exec_lo, 0xF0);

@@ -42,6 +42,9 @@ TEST_CASE("simulator hazards: what nothing has written reaches a store", "[simul
   const auto permuted = [&](unsigned a, unsigned b, U selector) {
     return join({{vop1("v_mov_b32", 26, 255), selector}, vop3("v_perm_b32", 24, a, b, v(26))});
   };
+  // M0: an inline constant; or 1 for sources, and 2 for destinations.
+  const auto m0 = [](unsigned value) { return Words{sop1("s_mov_b32", operand::m0, value)}; };
+  const Words fields = {sop1("s_mov_b32", operand::m0, encode::literal), 0x00020001};
   // A scalar operation on that byte, whose result is stored.
   const auto from_scalar = [&](const Words& words) {
     return join({{vop1("v_readfirstlane_b32", s40, v(24))}, words, {vop1("v_mov_b32", 24, s40)}, store(24)});
@@ -137,6 +140,18 @@ TEST_CASE("simulator hazards: what nothing has written reaches a store", "[simul
        true},
       {"the other, exchanged back",
        join({exchange(v(20), v(8)), exchange(v(20), v(8)), global("global_store_d16_hi_b16", 0, 2, 8)}), false},
+      {"a register that M0 leads to", join({m0(one), {vop1("v_movreld_b32", 19, 128)}, store(20)}), false},
+      {"the register before it", join({m0(one), {vop1("v_movreld_b32", 20, 128)}, store(20)}), true},
+      {"a source that M0 leads to", join({m0(132), {vop1("v_movrels_b32", 24, v(20))}, store(24)}), false},
+      {"an undefined source that M0 leads to", join({m0(140), {vop1("v_movrels_b32", 24, v(8))}, store(24)}), true},
+      {"source and destination by M0", join({m0(one), {vop1("v_movrelsd_b32", 19, v(7))}, store(20)}), false},
+      {"by the two fields of M0", join({fields, {vop1("v_movrelsd_2_b32", 18, v(7))}, store(20)}), false},
+      {"an exchange by M0", join({fields, {vop1("v_swaprel_b32", 6, v(19))}, store(20)}), false},
+      {"the other of an exchange by M0", join({fields, {vop1("v_swaprel_b32", 6, v(19))}, store(8)}), true},
+      {"a scalar register that M0 leads to",
+       join({m0(one), {sop1("s_movreld_b32", 39, 8), vop1("v_mov_b32", 24, s40)}, store(24)}), false},
+      {"an undefined scalar source that M0 leads to",
+       join({m0(160), {sop1("s_movrels_b32", 41, 8), vop1("v_mov_b32", 24, 41)}, store(24)}), true},
       {"what is never stored", {vop2("v_add_f32", 24, v(20), 21)}, false}};
   for (const Case& each : cases) {
     INFO(each.name);
@@ -146,6 +161,21 @@ TEST_CASE("simulator hazards: what nothing has written reaches a store", "[simul
     CHECK(fault.has_value() == each.undefined);
     if (fault) CHECK_THAT(fault->reason, Catch::Contains("uninitialised"));
   }
+}
+
+TEST_CASE("simulator hazards: the halves of a wave exchange what is undefined", "[simulator][hazards]") {
+  // v20 is written in the low half alone, so v24 is in the high half.
+  const Words exchanged = {sop1("s_mov_b32", exec_hi, 128), vop1("v_mov_b32", 20, 128),
+                           sop1("s_mov_b32", exec_hi, minus_one), vop1("v_permlane64_b32", 24, v(20))};
+  const Words low = {sop1("s_mov_b32", exec_hi, 128)};
+  const Words high = {sop1("s_mov_b32", exec_lo, 128), sop1("s_mov_b32", exec_hi, minus_one)};
+  const Words store = global("global_store_b32", 0, 2, 24);
+  const Shape wave64{1, true};
+  Planted program;
+  CHECK_FALSE(program.run(join({exchanged, high, store}), wave64));
+  const std::optional<Fault> fault = program.run(join({exchanged, low, store}), wave64);
+  REQUIRE(fault);
+  CHECK_THAT(fault->reason, Catch::Contains("uninitialised"));
 }
 
 }  // namespace kiln::simulator::test
