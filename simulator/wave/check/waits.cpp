@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "simulator/wave/resolve.hpp"
+
 namespace kiln::simulator {
 namespace {
 
@@ -11,6 +13,35 @@ std::string name_of(const Registers& registers, unsigned index) {
   if (index == scalar_index::vcc + 1) return "vcc_hi";
   if (index == scalar_index::m0) return "m0";
   return "s" + std::to_string(index);
+}
+
+// The lane that v_readlane_b32 and v_writelane_b32 name.
+std::uint64_t named_lane(const Wave& wave, const Instruction& in) {
+  const auto chosen = constant_of(in.src[1], in.literal);
+  if (!chosen && in.src[1].code >= operand::integers) return ~std::uint64_t{0};
+  const auto lane = static_cast<unsigned>(chosen ? *chosen : wave.scalar[in.src[1].code]);
+  return std::uint64_t{1} << (lane & (wave.lanes() - 1));
+}
+
+// The lanes of VGPRs that `in` reads or writes: those of EXEC, but for what moves data between lanes.
+std::uint64_t lanes_reached(const Wave& wave, const Instruction& in, const Registers& registers, bool writes) {
+  constexpr std::uint64_t all = ~std::uint64_t{0};
+  const std::uint64_t exec = wave.exec64();
+  if (in.opcode == Opcode::v_readlane_b32 || in.opcode == Opcode::v_writelane_b32) return named_lane(wave, in);
+  if (writes || !in.src[0].is_vgpr() || registers.first != in.src[0].index()) return exec;
+  switch (in.opcode) {
+    case Opcode::v_readfirstlane_b32:
+      return exec == 0 ? 1 : exec;
+    case Opcode::v_permlane64_b32:
+      return wave.halves == 2 ? exec << 32U | exec >> 32U : exec;
+    case Opcode::v_permlane16_b32:
+    case Opcode::v_permlanex16_b32:
+      return (in.op_sel & 1U) != 0 ? all : exec;
+    default:
+      break;
+  }
+  const bool moves = in.lanes == LaneControl::dpp16 || in.lanes == LaneControl::dpp8;
+  return moves && in.dpp.fetch_inactive ? all : exec;
 }
 
 }  // namespace
@@ -131,19 +162,20 @@ std::string Waits::describe(const Wave& wave, const Registers& registers, unsign
 
 std::optional<std::string> Waits::hazard(const Wave& wave, const DecodedAt& at, const Effects& effects) {
   if (arrived(effects)) return std::nullopt;
-  const std::uint64_t exec = wave.exec64();
   std::optional<std::string> reason;
   for (const Registers& registers : effects.reads) {
+    const std::uint64_t lanes = registers.vector ? lanes_reached(wave, at.instruction, registers, false) : 0;
     const bool found = each_late(registers, [&](const Late& late, unsigned index) {
-      if (registers.vector && (late.lanes & exec) == 0) return false;
+      if (registers.vector && (late.lanes & lanes) == 0) return false;
       reason = describe(wave, registers, index, late, "read");
       return true;
     });
     if (found) return reason;
   }
   for (const Registers& registers : effects.writes) {
+    const std::uint64_t lanes = registers.vector ? lanes_reached(wave, at.instruction, registers, true) : 0;
     const bool found = each_late(registers, [&](const Late& late, unsigned index) {
-      if (registers.vector && (late.lanes & exec) == 0) return false;
+      if (registers.vector && (late.lanes & lanes) == 0) return false;
       // Two loads of one kind arrive in order.
       if (effects.load && late.queue == queue_of(wave, at.instruction, effects) && in_order(late.queue)) {
         return false;

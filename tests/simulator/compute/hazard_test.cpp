@@ -150,6 +150,30 @@ TEST_CASE("simulator hazards: lanes that the load does not write need no wait", 
   CHECK(program.run(join({{vop1("v_mov_b32", 16, 128), low}, load, use})));
 }
 
+TEST_CASE("simulator hazards: lanes outside EXEC are used before their load was waited for", "[simulator][hazards]") {
+  const Words vm = {wait(0, all)}, load = global("global_load_b32", 16, 2, 0);
+  // Lanes 4 to 7 are loaded; then lanes 0 to 3 are on.
+  const Words others = join({{sopk("s_movk_i32", exec_lo, 0xF0)}, load, {sopk("s_movk_i32", exec_lo, 0xF)}});
+  const unsigned lane_5 = 133, lane_9 = 137;
+  check("v_readlane", others, vm, encode::vop3("v_readlane_b32", 40, v(16), lane_5), "v16 is read before");
+  check("v_writelane", others, vm, encode::vop3("v_writelane_b32", 16, 8, lane_5), "v16 is");
+  CHECK_FALSE(Planted().run(join({others, encode::vop3("v_readlane_b32", 40, v(16), lane_9)})));
+  check("v_readfirstlane", join({{sopk("s_movk_i32", exec_lo, 1)}, load, {sopk("s_movk_i32", exec_lo, 0)}}), vm,
+        {vop1("v_readfirstlane_b32", 40, v(16))}, "v16 is read before");
+  check("v_permlane16", others, vm, encode::vop3("v_permlane16_b32", 24, v(16), 8, 8, {.op_sel = 1}),
+        "v16 is read before");
+  CHECK_FALSE(Planted().run(join({others, encode::vop3("v_permlane16_b32", 24, v(16), 8, 8)})));
+  // v_mov_b32_dpp v24, v16 quad_perm:[0,1,2,3] fi:1, and without fi
+  check("DPP", others, vm, {vop1("v_mov_b32", 24, 250), 0xFF04E410}, "v16 is read before");
+  CHECK_FALSE(Planted().run(join({others, {vop1("v_mov_b32", 24, 250), 0xFF00E410}})));
+  // The low half is loaded; the high one then reads it.
+  const Words halves = join({{sop1("s_mov_b32", exec_hi, 128)},
+                             load,
+                             {sop1("s_mov_b32", exec_lo, 128), sop1("s_mov_b32", exec_hi, minus_one)}});
+  check("v_permlane64", halves, vm, {vop1("v_permlane64_b32", 24, v(16))}, "v16 is read before", Shows::after,
+        {1, true});
+}
+
 TEST_CASE("simulator hazards: waves share LDS and memory without a barrier", "[simulator][hazards]") {
   struct Access {
     const char* store;
