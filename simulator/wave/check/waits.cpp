@@ -15,6 +15,14 @@ std::string name_of(const Registers& registers, unsigned index) {
   return "s" + std::to_string(index);
 }
 
+// Loads of memory of different kinds may arrive in any order.
+enum class LoadKind : std::uint8_t { plain = 0, sampled, ray };
+LoadKind kind_of(Opcode opcode) {
+  if ((info(opcode).flags & flag::sampler) != 0) return LoadKind::sampled;
+  const bool ray = opcode == Opcode::image_bvh_intersect_ray || opcode == Opcode::image_bvh64_intersect_ray;
+  return ray ? LoadKind::ray : LoadKind::plain;
+}
+
 // The lane that v_readlane_b32 and v_writelane_b32 name.
 std::uint64_t named_lane(const Wave& wave, const Instruction& in) {
   const auto chosen = constant_of(in.src[1], in.literal);
@@ -177,9 +185,8 @@ std::optional<std::string> Waits::hazard(const Wave& wave, const DecodedAt& at, 
     const bool found = each_late(registers, [&](const Late& late, unsigned index) {
       if (registers.vector && (late.lanes & lanes) == 0) return false;
       // Two loads of one kind arrive in order.
-      if (effects.load && late.queue == queue_of(wave, at.instruction, effects) && in_order(late.queue)) {
-        return false;
-      }
+      const bool same_queue = effects.load && late.queue == queue_of(wave, at.instruction, effects);
+      if (same_queue && in_order(late.queue) && kind_of(late.opcode) == kind_of(at.instruction.opcode)) return false;
       reason = describe(wave, registers, index, late, "overwritten");
       return true;
     });

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tests/simulator/compute/planted.hpp"
+#include "tests/simulator/wave/image_bench.hpp"
 
 namespace kiln::simulator::test {
 
@@ -148,6 +149,27 @@ TEST_CASE("simulator hazards: lanes that the load does not write need no wait", 
   const Words load = global("global_load_b32", 16, 2, 0), use = {vop1("v_mov_b32", 30, v(16))};
   CHECK_FALSE(program.run(join({{vop1("v_mov_b32", 16, 128), low}, load, {high}, use})));
   CHECK(program.run(join({{vop1("v_mov_b32", 16, 128), low}, load, use})));
+}
+
+TEST_CASE("simulator hazards: a load overwrites what a load of another kind will write", "[simulator][hazards]") {
+  // An image and a sampler of zeros, which answer zero.
+  Words clear;
+  for (unsigned s = 16; s < 28; ++s) clear.push_back(sop1("s_mov_b32", s, 128));
+  Fields fields;
+  fields.data = 16;
+  fields.address = 2;
+  fields.resource = 16;
+  fields.sampler = 24;
+  fields.mask = 1;
+  Fields unsampled = fields;
+  unsampled.sampler = 0;
+  const Words vm = {wait(0, all)}, plain = global("global_load_b32", 16, 2, 0);
+  const Words sampled = mimg("image_sample", fields), image = mimg("image_load", unsampled);
+  check("sampled over plain", join({clear, plain}), vm, sampled, "v16 is overwritten before");
+  check("sampled over image", join({clear, image}), vm, sampled, "v16 is overwritten before");
+  check("plain over sampled", join({clear, sampled}), vm, plain, "v16 is overwritten before");
+  CHECK_FALSE(Planted().run(join({clear, sampled, sampled})));
+  CHECK_FALSE(Planted().run(join({clear, plain, image, plain})));
 }
 
 TEST_CASE("simulator hazards: lanes outside EXEC are used before their load was waited for", "[simulator][hazards]") {
