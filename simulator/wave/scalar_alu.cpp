@@ -96,15 +96,22 @@ template <class T>
 Next move_relative(Wave& wave, const Op& op) {
   const Word m0 = wave.scalar[scalar_index::m0];
   const bool fields = (op.detail & relative_fields) != 0;
-  const Wide from = op.reg[0] + static_cast<Wide>((op.detail & relative_source) != 0 ? fields ? m0 & 0x3FFU : m0 : 0);
-  const Wide to =
-      op.sdst + static_cast<Wide>((op.detail & relative_destination) != 0 ? fields ? m0 >> 16U & 0x3FFU : m0 : 0);
+  const Wide from = op.reg[0] + Wide{fields ? m0 & 0x3FFU : m0}, to = op.sdst + Wide{fields ? m0 >> 16U & 0x3FFU : m0};
   constexpr unsigned registers = sizeof(T) / 4;
-  if (from + registers > scalar_index::vcc || to + registers > scalar_index::vcc) {
-    return refuse(wave, op, FaultKind::overrun,
-                  "M0 leads to s" + std::to_string(from > to ? from : to) + " of 106 SGPRs");
+  const bool by_source = (op.detail & relative_source) != 0, by_destination = (op.detail & relative_destination) != 0;
+  for (const Wide found : {by_source ? from : 0, by_destination ? to : 0}) {
+    if (found + registers <= scalar_index::vcc) continue;
+    return refuse(wave, op, FaultKind::overrun, "M0 leads to s" + std::to_string(found) + " of 106 SGPRs");
   }
-  for (unsigned i = 0; i < registers; ++i) wave.scalar[to + i] = wave.scalar[from + i];
+  const T value = !by_source      ? read<T>(wave, op, 0)
+                  : registers > 1 ? static_cast<T>(wave.scalar64(static_cast<unsigned>(from)))
+                                  : static_cast<T>(wave.scalar[from]);
+  if (!by_destination) {
+    write(wave, op, value);
+    return Next::go;
+  }
+  wave.scalar[to] = static_cast<Word>(value);
+  if constexpr (registers > 1) wave.scalar[to + 1] = static_cast<Word>(value >> 32U);
   return Next::go;
 }
 

@@ -378,6 +378,25 @@ TEST_CASE("simulator SMEM: loads by address and by descriptor", "[simulator][wav
   CHECK(fault->reason.find("s_load_b32") != std::string::npos);
 }
 
+TEST_CASE("simulator SALU: moves by M0 take constants and any scalar register beside what M0 leads to", "[simulator][wave]") {
+  constexpr unsigned m0 = 125, vcc = 106, five = 133;
+  Bench bench;
+  bench.set_sgpr64(8, 0x1122334455667788);
+  bench.set_sgpr64(vcc, 0xAAAABBBBCCCCDDDD);
+  REQUIRE_FALSE(bench.run({encode::sop1("s_mov_b32", m0, 131),            // 3
+                           encode::sop1("s_movreld_b32", 20, five),       // s23
+                           encode::sop1("s_movreld_b64", 24, vcc),        // s[27:28]
+                           encode::sop1("s_movrels_b32", vcc, 5),         // s8
+                           encode::sop1("s_movrels_b64", 30, 5)}));       // s[8:9]
+  CHECK(bench.sgpr(23) == 5);
+  CHECK(bench.wave.scalar64(27) == 0xAAAABBBBCCCCDDDD);
+  CHECK(bench.sgpr(vcc) == 0x55667788);
+  CHECK(bench.wave.scalar64(30) == 0x1122334455667788);
+  const auto beyond = bench.run({encode::sop1("s_mov_b32", m0, 131), encode::sop1("s_movreld_b32", 103, five)});
+  REQUIRE(beyond);
+  CHECK(beyond->reason.find("M0 leads to s106 of 106 SGPRs") != std::string::npos);
+}
+
 TEST_CASE("simulator SMEM: a load into a group that ends in VCC writes VCC", "[simulator][wave]") {
   for (const auto& [name, first] : {std::pair{"s_load_b128", 104U}, {"s_load_b256", 100U}, {"s_load_b512", 92U}}) {
     Bench bench;
