@@ -107,6 +107,11 @@ double saving_of(const Conv2dSpec& spec) noexcept {
          left_out(spec.w, spec.out_w(), spec.s, spec.stride_x, spec.pad_x, spec.dilation_x);
 }
 
+double saving_of(const Pool2dSpec& spec) noexcept {
+  return left_out(spec.h, spec.out_h(), spec.r, spec.stride_y, spec.pad_y, 1) *
+         left_out(spec.w, spec.out_w(), spec.s, spec.stride_x, spec.pad_x, 1);
+}
+
 std::string fields_of(const Conv2dSpec& spec) {
   FieldText fields;
   fields.number("n", spec.n).number("c", spec.c).number("h", spec.h).number("w", spec.w);

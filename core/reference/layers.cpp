@@ -313,14 +313,16 @@ Reference softmax(const SoftmaxSpec& spec, std::span<const double> input) {
     const std::span<const double> from = input.subspan(row, length);
     const std::span<double> value = std::span(reference.value).subspan(row, length);
     const double largest = *std::ranges::max_element(from);
+    // An element of 0 has no rounding, however far it is from the largest: a masked one is infinitely far.
+    const auto rounding = [&](std::size_t i) { return value[i] == 0 ? 0 : 1 + largest - from[i]; };
     double sum = 0, spread = 0;
     for (std::size_t i = 0; i < length; ++i) sum += value[i] = std::exp(from[i] - largest);
     for (std::size_t i = 0; i < length; ++i) {
       value[i] /= sum;
-      spread += value[i] * (1 + largest - from[i]);
+      spread += value[i] * rounding(i);
     }
     for (std::size_t i = 0; i < length; ++i) {
-      reference.magnitude[row + i] = value[i] * ((1 + largest - from[i]) + spread + 1);
+      reference.magnitude[row + i] = value[i] * (rounding(i) + spread + 1);
     }
   }
   return reference;

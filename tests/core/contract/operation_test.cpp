@@ -92,6 +92,9 @@ TEST_CASE("operations: operands, shape and family of layers", "[contract]") {
   CHECK(operation_of(conv).saving(conv) == 1);
   conv.pad_y = 1, conv.stride_y = 1, conv.activation = Activation::none;
   CHECK(operation_of(conv).saving(conv) == Approx(27.0 / 25));  // two of 27 row taps lie outside
+  Pool2dSpec pool;  // windows of 128 x 128 around one pixel
+  pool.h = pool.w = 1, pool.r = pool.s = 128, pool.pad_y = pool.pad_x = 127;
+  CHECK(operation_of(pool).saving(pool) == Approx(128.0 * 128 * 128 * 128 / (128 * 128)));
   GemmSpec gemm{5, 6, 7};
   CHECK(operation_of(gemm).operands(gemm)[1].shape == Shape{7, 6});
   CHECK(operation_of(gemm).shape(gemm) == "m5 n6 k7");

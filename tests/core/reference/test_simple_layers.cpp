@@ -80,6 +80,30 @@ TEST_CASE("reference add and activation: element by element", "[reference]") {
   }
 }
 
+TEST_CASE("reference: finite results of what is infinite or no number are compared too", "[reference]") {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  SoftmaxSpec masked;
+  masked.shape = {1, 4};
+  const auto row = tensor({1, 4}, {0, 1, -infinity, 2});
+  const std::vector<float> right{0.09003057f, 0.24472848f, 0, 0.66524094f};
+  CHECK(compared(masked, {row}, right).within);
+  for (std::size_t i = 0; i < right.size(); ++i) {
+    std::vector<float> wrong = right;
+    wrong[i] += 1e-4f;
+    CHECK(compared(masked, {row}, wrong).worst_index == static_cast<std::int64_t>(i));
+    CHECK_FALSE(compared(masked, {row}, wrong).within);
+  }
+  ActivationSpec relu6;
+  relu6.shape = {4}, relu6.activation = Activation::relu6;
+  const auto odd = tensor({4}, {infinity, -infinity, std::numeric_limits<float>::quiet_NaN(), 2});
+  CHECK(compared(relu6, {odd}, {6, 0, 0, 2}).within);
+  for (std::size_t i = 0; i < 4; ++i) {
+    std::vector<float> wrong{6, 0, 0, 2};
+    wrong[i] = 5;
+    CHECK_FALSE(compared(relu6, {odd}, wrong).within);
+  }
+}
+
 TEST_CASE("reference softmax: rows add up to one", "[reference]") {
   SoftmaxSpec spec;
   spec.shape = {2, 2};

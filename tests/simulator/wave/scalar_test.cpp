@@ -383,16 +383,18 @@ TEST_CASE("simulator SALU: moves by M0 take constants and any scalar register be
   Bench bench;
   bench.set_sgpr64(8, 0x1122334455667788);
   bench.set_sgpr64(vcc, 0xAAAABBBBCCCCDDDD);
-  REQUIRE_FALSE(bench.run({encode::sop1("s_mov_b32", m0, 131),            // 3
-                           encode::sop1("s_movreld_b32", 20, five),       // s23
-                           encode::sop1("s_movreld_b64", 24, vcc),        // s[27:28]
-                           encode::sop1("s_movrels_b32", vcc, 5),         // s8
-                           encode::sop1("s_movrels_b64", 30, 5)}));       // s[8:9]
-  CHECK(bench.sgpr(23) == 5);
-  CHECK(bench.wave.scalar64(27) == 0xAAAABBBBCCCCDDDD);
+  const auto fault = bench.run({encode::sop1("s_mov_b32", m0, 132),       // 4
+                                encode::sop1("s_movreld_b32", 20, five),  // s24
+                                encode::sop1("s_movreld_b64", 24, vcc),   // s[28:29]
+                                encode::sop1("s_movrels_b32", vcc, 4),    // s8
+                                encode::sop1("s_movrels_b64", 30, 4)});   // s[8:9]
+  INFO((fault ? fault->reason : std::string()));
+  REQUIRE_FALSE(fault);
+  CHECK(bench.sgpr(24) == 5);
+  CHECK(bench.wave.scalar64(28) == 0xAAAABBBBCCCCDDDD);
   CHECK(bench.sgpr(vcc) == 0x55667788);
   CHECK(bench.wave.scalar64(30) == 0x1122334455667788);
-  const auto beyond = bench.run({encode::sop1("s_mov_b32", m0, 131), encode::sop1("s_movreld_b32", 103, five)});
+  const auto beyond = bench.run({encode::sop1("s_mov_b32", m0, 132), encode::sop1("s_movreld_b32", 102, five)});
   REQUIRE(beyond);
   CHECK(beyond->reason.find("M0 leads to s106 of 106 SGPRs") != std::string::npos);
 }
