@@ -175,20 +175,33 @@ int tune_push(const Options& options) {
   TuningExchange* exchange = nullptr;
   std::vector<DeviceInfo> devices;
   if (const auto end = open_exchange(session, exchange, devices)) return *end;
-  const CacheConfig& cache = session.config().cache;
   bool well = true;
   Json json = Json::array();
   std::string text;
   for (const DeviceInfo& device : devices) {
     // What is in a remote is replaced, so that its winners have to be among those that are written.
-    const auto merged = merge_remotes(session, *exchange, device);
-    if (!merged) return complain_of(merged.error());
+    const auto read = merge_remotes(session, *exchange, device);
+    if (!read) return complain_of(read.error());
+    CacheConfig cache = session.config().cache;
+    Json remotes = Json::array();
+    bool all_read = true;
+    for (const PulledTuning::Remote& remote : *read) {
+      const TuningOutcome& outcome = remote.outcome;
+      if (outcome.failure.ok()) continue;
+      complain(visible(outcome.failure.message));
+      all_read = well = false;
+      std::erase_if(cache.remotes, [&](const RemoteConfig& one) { return one.url == outcome.url; });
+      remotes.push_back({{"url", outcome.url}, {"error", outcome.failure.message}});
+    }
     const std::string winners = exchange->winners_text(device);
     if (winners.empty()) continue;
     const std::size_t records = static_cast<std::size_t>(std::ranges::count(winners, '\n')) - 1;
+    if (!all_read && std::ranges::none_of(cache.remotes, &RemoteConfig::writes)) {
+      json.push_back({{"device", device.id}, {"winners", records}, {"remotes", std::move(remotes)}});
+      continue;
+    }
     const auto outcomes = push_tuning(cache, stores_of(session.registry()), device, winners);
     if (!outcomes) return complain_of(outcomes.error());
-    Json remotes = Json::array();
     for (const TuningOutcome& outcome : *outcomes) {
       const bool failed = !outcome.failure.ok();
       if (failed) complain(visible(outcome.failure.message));

@@ -155,6 +155,45 @@ TEST_CASE("sharing: tuned winners travel signed, and are measured before they ar
   CHECK(refused["waiting"] == 0);
 }
 
+TEST_CASE("sharing: winners of a remote that cannot be read are not replaced") {
+  const SharingUser writer;
+  const TemporaryFolder share;
+  const std::string device = "opengl:0";
+  const std::string job =
+      "[[job]]\nname = \"product\"\nop = \"gemm\"\nm = 64\nn = 128\nk = 96\n"
+      "input = \"random:1\"\nweights = \"random:2\"\nverify = true\n";
+  const auto config = [&](const std::string& accepted) -> std::string {
+    return writer.folder.write(accepted + ".toml", "[[cache.remote]]\nurl = \"file://" + share.path().string() +
+                                                       "\"\nwriters = [\"" + accepted +
+                                                       "\"]\nmode = \"read_write\"\nsign_with = \"ci\"\n" + job);
+  };
+  const auto push = [&](const std::string& file) {
+    return writer.kiln({"tune", "push", file, "--device", device, "--json"});
+  };
+  REQUIRE(writer.kiln({"cache", "key", "create", "ci"}).status == 0);
+  const std::string reads = config("ci"), does_not = config("nobody");
+  const std::string local = writer.folder.write("local.toml", job);
+  REQUIRE(writer.kiln({"tune", local, "--device", device, "--budget", "3 s"}).status == 0);
+  REQUIRE(push(reads).status == 0);
+  std::vector<std::filesystem::path> objects;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(share.path())) {
+    if (entry.is_regular_file()) objects.push_back(entry.path());
+  }
+  REQUIRE(objects.size() == 1);
+  const std::string others = "of another machine";
+  std::ofstream(objects[0]) << others;
+
+  const Finished refused = push(does_not);
+  INFO(refused.err);
+  CHECK(refused.status == 1);
+  CHECK_THAT(refused.err, Contains("nobody"));
+  CHECK(refused.json()["devices"][0]["remotes"][0]["error"].is_string());
+  CHECK(std::filesystem::file_size(objects[0]) == others.size());
+  // What is no object of an accepted key is replaced.
+  CHECK(push(reads).status == 0);
+  CHECK(std::filesystem::file_size(objects[0]) > others.size());
+}
+
 TEST_CASE("sharing: a layer from a read-only folder needs no compiler and copies nothing") {
   SharingUser writer, reader;
   REQUIRE(writer.kiln({"cache", "key", "create", "app"}).status == 0);
