@@ -90,6 +90,14 @@ UniqueFd subfolder(int parent, const std::string& name) {
   return open_subfolder(parent, name, name, Create::no).value_or(UniqueFd());
 }
 
+// Keeps the first failure.
+UniqueFd surveyed_folder(int parent, const std::string& name, const std::string& who, Survey& found) {
+  Result<UniqueFd> opened = open_subfolder(parent, name, "folder " + who, Create::no);
+  if (opened) return std::move(*opened);
+  if (found.failure.ok()) found.failure = opened.error();
+  return UniqueFd();
+}
+
 }  // namespace
 
 Survey survey(int root, Sweep sweep) {
@@ -99,7 +107,7 @@ Survey survey(int root, Sweep sweep) {
       sweep_temporary(root, name, sweep);
       continue;
     }
-    const UniqueFd device = subfolder(root, name);
+    const UniqueFd device = surveyed_folder(root, name, name, found);
     if (!device) continue;
     found.folders.push_back(name);
     for (const std::string& inner : names_in(device.get())) {
@@ -107,7 +115,7 @@ Survey survey(int root, Sweep sweep) {
         sweep_temporary(device.get(), inner, sweep);
         continue;
       }
-      if (const UniqueFd folder = subfolder(device.get(), inner)) {
+      if (const UniqueFd folder = surveyed_folder(device.get(), inner, name + "/" + inner, found)) {
         survey_subfolder(folder.get(), found.folders.size() - 1, sweep, found);
       }
     }

@@ -48,6 +48,7 @@ struct Survey {
   std::vector<StoredEntry> entries;
   std::vector<AsideEntry> aside;
   std::uint64_t bytes = 0;
+  Status failure;  // the first folder that could not be opened; what is in it is not counted
 };
 
 enum class Sweep : std::uint8_t { invalid = 0, no, yes };

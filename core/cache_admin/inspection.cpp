@@ -139,6 +139,7 @@ namespace {
 
 void take_stock(const CacheRoot& root, Area area, Detail detail, CacheInventory& inventory) {
   const Survey found = root.survey(area);
+  if (inventory.unread.ok()) inventory.unread = found.failure;
   const std::size_t first = inventory.devices.size();
   if (area == Area::stored) {
     for (const std::string& folder : found.folders) inventory.devices.push_back(root.device(area, folder));
@@ -202,6 +203,7 @@ Result<CacheVerdict> verify_cache(const CacheConfig& cache, BadEntries bad, cons
     const Survey& found = surveys.emplace_back(area, root->survey(area)).second;
     of += static_cast<std::size_t>(std::ranges::count_if(found.entries, &StoredEntry::program));
     if (area == Area::stored) verdict.aside = root->aside(found);
+    if (verdict.unread.ok()) verdict.unread = found.failure;
   }
   for (const auto& [area, found] : surveys) {
     for (const StoredEntry& entry : found.entries) {

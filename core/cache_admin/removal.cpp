@@ -27,12 +27,14 @@ void note(CacheRemoval& outcome, Status failure) {
 }
 
 void clear_area(const CacheRoot& root, Area area, CacheRemoval& outcome) {
-  for (const std::string& folder : root.survey(area).folders) {
+  Survey found = root.survey(area);
+  for (const std::string& folder : found.folders) {
     Cleared cleared = clear_device_folder(root.of(area), folder);
     (area == Area::stored ? outcome.programs : outcome.pending) += cleared.programs;
     outcome.bytes += cleared.bytes;
     note(outcome, std::move(cleared.failure));
   }
+  note(outcome, std::move(found.failure));
 }
 
 void remove_root_file(int root, const char* name, CacheRemoval& outcome) {
@@ -100,10 +102,11 @@ std::int64_t now_since_1970() {
   return std::chrono::duration_cast<nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-std::vector<Unit> units_of(const CacheRoot& root, Sweep sweep) {
+std::vector<Unit> units_of(const CacheRoot& root, Sweep sweep, Status& unread) {
   std::vector<Unit> units;
   for (const Area area : areas) {
     const Survey found = root.survey(area, sweep);
+    if (unread.ok()) unread = found.failure;
     for (const StoredEntry& entry : found.entries) {
       units.push_back(
           {area, found.folders[entry.folder], entry.digest, entry.bytes, entry.last_used_ns, entry.program});
@@ -156,7 +159,8 @@ Result<CacheRemoval> prune_cache(const CacheConfig& cache, const PruneLimits& li
   if (!root) return root.error();
   if (!root->exists()) return CacheRemoval{};
   const std::int64_t now = now_since_1970();
-  std::vector<Unit> units = units_of(*root, removal == Removal::perform ? Sweep::yes : Sweep::no);
+  Status unread;
+  std::vector<Unit> units = units_of(*root, removal == Removal::perform ? Sweep::yes : Sweep::no, unread);
   std::ranges::sort(units, {}, &Unit::last_used_ns);
   std::uint64_t bytes = 0;
   for (const Unit& unit : units) bytes += unit.bytes;
@@ -174,7 +178,9 @@ Result<CacheRemoval> prune_cache(const CacheConfig& cache, const PruneLimits& li
     pruning.remove(unit);
     bytes -= unit.bytes;
   }
-  return pruning.finish();
+  CacheRemoval outcome = pruning.finish();
+  note(outcome, std::move(unread));
+  return outcome;
 }
 
 }  // namespace kiln

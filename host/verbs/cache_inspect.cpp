@@ -85,10 +85,12 @@ int cache_list(const Options& options) {
   if (!exists) return complain_of(exists.error());
   const auto stored = cache_inventory(cache, Detail::programs);
   if (!stored) return complain_of(stored.error());
-  if (options.json) return finish_json(list_json(*stored), options);
+  if (!stored->unread.ok()) complain(visible(stored->unread.message));
+  const int status = stored->unread.ok() ? exit_done : exit_job_failed;
+  if (options.json) return finish_json(list_json(*stored), options, status);
   if (!*exists) return finish(no_cache_yet(cache), options);
-  if (stored->programs.empty()) return finish("nothing is stored\n" + aside_text(stored->aside), options);
-  return finish(list_text(*stored), options);
+  if (stored->programs.empty()) return finish("nothing is stored\n" + aside_text(stored->aside), options, status);
+  return finish(list_text(*stored), options, status);
 }
 
 namespace {
@@ -308,9 +310,11 @@ int cache_stats(const Options& options) {
   if (!stored) return complain_of(stored.error());
   const auto totals = cache_totals(cache);
   if (!totals) return complain_of(totals.error());
-  if (options.cache.prometheus) return finish(cache_prometheus(*totals, *stored, cache), options);
-  if (options.json) return finish_json(cache_stats_json(cache, *totals, *stored, *exists), options);
-  return finish(*exists ? stats_text(cache, *totals, *stored) : no_cache_yet(cache), options);
+  if (!stored->unread.ok()) complain(visible(stored->unread.message));
+  const int status = stored->unread.ok() ? exit_done : exit_job_failed;
+  if (options.cache.prometheus) return finish(cache_prometheus(*totals, *stored, cache), options, status);
+  if (options.json) return finish_json(cache_stats_json(cache, *totals, *stored, *exists), options, status);
+  return finish(*exists ? stats_text(cache, *totals, *stored) : no_cache_yet(cache), options, status);
 }
 
 namespace {

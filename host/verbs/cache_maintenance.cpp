@@ -46,7 +46,9 @@ int cache_verify(const Options& options) {
   });
   if (!verdict) return complain_of(verdict.error());
   if (!verdict->removal.ok()) complain(visible(verdict->removal.message));
-  const int status = verdict->ok == verdict->entries ? exit_done : exit_job_failed;
+  if (!verdict->unread.ok()) complain(visible(verdict->unread.message));
+  const bool sound = verdict->ok == verdict->entries && verdict->unread.ok();
+  const int status = sound ? exit_done : exit_job_failed;
   if (options.json) return finish_json(verdict_json(*verdict), options, status);
   return finish(*exists ? verdict_text(*verdict) : no_cache_yet(cache), options, status);
 }

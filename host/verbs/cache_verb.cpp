@@ -121,14 +121,14 @@ lost if it is killed, or if other processes hold the file for longer than 20 ms.
 --prometheus prints the same in the text format of Prometheus, for example for node_exporter's textfile collector. Loads no plugin and
 no driver.
 
-Exit status: 0 done, also if there is no cache yet · 1 the folder cannot be used · 2 usage or configuration.)",
+Exit status: 0 done, also if there is no cache yet · 1 a folder cannot be used · 2 usage or configuration.)",
      common, "prometheus"},
     {"cache list", cache_list, Argument::none, "", "list the stored programs",
      R"(Prints one line for each program: label, first digits of the key, size, build time, first dispatch, measured rate, number of uses,
 last use. `pending` marks programs that were built with [cache] auto_save = false; `kiln cache persist` stores them. The list is
 not authenticated: use `kiln cache verify`.
 
-Exit status: 0 done, also if there is no cache yet · 1 the folder cannot be used · 2 usage or configuration.)",
+Exit status: 0 done, also if there is no cache yet · 1 a folder cannot be used · 2 usage or configuration.)",
      common},
     {"cache inspect", cache_inspect, Argument::subject, "LABEL|KEY", "show everything about one stored program",
      R"(LABEL|KEY is a label, the part of a label before a `/`, a key, or at least the first four digits of a key, as `kiln cache list`
@@ -156,7 +156,7 @@ Exit status: 0 done · 1 no such miss is recorded · 2 usage, or several misses 
      R"(Checks every program as a job would: lengths, checksum, signing key, signature, name, payload. Reports each bad one as corrupt,
 tampered or foreign. Removes it only with --remove. A job that finds a bad program counts it, removes it and builds it again.
 
-Exit status: 0 all are sound · 1 some are not, or nothing could be checked · 2 usage or configuration.)",
+Exit status: 0 all are sound · 1 some are not, or some could not be checked · 2 usage or configuration.)",
      of_many, "remove"},
     {"cache prune", cache_prune, Argument::none, "", "remove old programs, or reduce the size",
      R"(Removes programs that were not used for longer than --max-age, then the least recently used ones until at most --max-size is left.

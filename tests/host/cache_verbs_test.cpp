@@ -247,6 +247,19 @@ TEST_CASE("kiln cache: another user's cache, and one that may not be written") {
   CHECK_THAT(reads({"list"}).out, Contains("3 programs"));
 }
 
+TEST_CASE("kiln cache: a device's folder that others can write is named, with status 1") {
+  const Described described;
+  const std::filesystem::path folder = described.cache.file_of("one").parent_path().parent_path();
+  std::filesystem::permissions(folder, std::filesystem::perms(0770));
+  for (const auto& words : whole_cache_verbs) {
+    INFO(words[0]);
+    const Finished finished = described.cache.kiln_cache(words);
+    CHECK(finished.status == 1);
+    CHECK_THAT(finished.err, Contains("folder " + folder.filename().string() + ": has mode 0770"));
+  }
+  CHECK(std::filesystem::exists(described.cache.file_of("one")));
+}
+
 TEST_CASE("kiln cache: each verb has help that names its own options") {
   for (const char* verb : {"stats", "list", "inspect", "verify", "prune", "clear"}) {
     const Finished help = run_kiln({"cache", verb, "--help"});

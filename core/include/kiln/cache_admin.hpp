@@ -87,6 +87,7 @@ struct CacheInventory {
   std::vector<AsideProgram> aside;      // by label, then key. Empty for Detail::figures
   std::uint64_t programs_stored = 0, bytes_stored = 0;
   std::uint64_t programs_pending = 0, bytes_pending = 0;
+  Status unread;  // the first folder that could not be opened; its programs are not in here
 };
 
 enum class Detail : std::uint8_t { invalid = 0, figures, programs };
@@ -228,6 +229,7 @@ struct CacheVerdict {
   std::vector<BadEntry> bad;
   std::vector<AsideProgram> aside;
   Status removal;  // the first removal error
+  Status unread;   // the first folder that could not be opened; its programs were not verified
 };
 
 enum class BadEntries : std::uint8_t { invalid = 0, keep, remove };

@@ -83,6 +83,26 @@ TEST_CASE("cache::verification: another user's key makes everything foreign; wit
   CHECK_FALSE(std::filesystem::exists(place.config.key_file));
 }
 
+TEST_CASE("cache::verification: a folder that is not opened is named, and what is in it stays") {
+  Damaged place;
+  std::filesystem::path folder = place.path_of("good").parent_path();
+  std::string name = folder.parent_path().filename().string();
+  SECTION("of a device") { folder = folder.parent_path(); }
+  SECTION("in it") { name += "/" + folder.filename().string(); }
+  std::filesystem::permissions(folder, std::filesystem::perms::group_write, std::filesystem::perm_options::add);
+  const auto names_it = Contains("folder " + name + ": has mode 0720");
+  const auto verdict = verify_cache(place.config, BadEntries::keep);
+  REQUIRE(verdict);
+  CHECK(verdict->entries < 6);
+  CHECK_THAT(verdict->unread.message, names_it);
+  CHECK_THAT(cache_inventory(place.config, Detail::programs)->unread.message, names_it);
+  CHECK_THAT(prune_cache(place.config, {{}, 0}, Removal::pretend)->failure.message, names_it);
+  CHECK_THAT(clear_cache(place.config, ClearScope::programs)->failure.message, names_it);
+  std::filesystem::permissions(folder, std::filesystem::perms::group_write, std::filesystem::perm_options::remove);
+  CHECK(verify_cache(place.config, BadEntries::keep)->unread.ok());
+  CHECK(clear_cache(place.config, ClearScope::programs)->failure.ok());
+}
+
 TEST_CASE("cache::verification: read_only forbids removing and nothing else") {
   Damaged place;
   place.config.read_only = true;
