@@ -7,6 +7,7 @@
 #include <kiln/regular_file.hpp>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -108,11 +109,20 @@ constexpr std::string_view key_suffix = ".key";
 constexpr std::int64_t day_s = 86'400;
 constexpr std::uint64_t life_of_keys_ns = 1'000'000'000;
 
+// Whether it exists. What cannot be looked at may exist, and is an error.
+Result<bool> can_be_there(const std::filesystem::path& path, const char* what) {
+  struct stat at {};
+  if (lstat(path.c_str(), &at) == 0) return true;
+  if (errno == ENOENT || errno == ENOTDIR) return false;
+  return system_error(what + path.string(), "cannot be looked at", errno);
+}
+
 // Opens FOLDER/INNER. An empty descriptor: it does not exist.
 Result<UniqueFd> open_trust_folder(const std::filesystem::path& folder, const char* inner) {
   const std::filesystem::path path = folder / inner;
-  struct stat at {};
-  if (lstat(path.c_str(), &at) != 0) return UniqueFd();
+  const Result<bool> there = can_be_there(path, "folder ");
+  if (!there) return there.error();
+  if (!*there) return UniqueFd();
   // Links and parents are checked too: whoever can replace one of them can replace the keys.
   Result<std::filesystem::path> real = followed_path(path);
   if (!real) return real.error();
@@ -356,8 +366,9 @@ Result<SecretKey> read_signing_key(std::span<const std::filesystem::path> folder
     if (!opened) return opened.error();
     if (!*opened) continue;
     const std::filesystem::path file = folder / "keys.d" / (name + ".secret");
-    struct stat at {};
-    if (lstat(file.c_str(), &at) != 0) continue;
+    const Result<bool> there = can_be_there(file, "secret key ");
+    if (!there) return there.error();
+    if (!*there) continue;
     return read_secret_key(file, IfMissing::fail);
   }
   return not_found("signing key '" + name + "': not in keys.d. Create it with `kiln cache key create " + name + "`");

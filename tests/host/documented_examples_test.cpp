@@ -71,7 +71,7 @@ bool covers(const NotHere& entry, const Example& example) {
 }
 
 const std::regex command_pattern(
-    R"((\$ )?([A-Z_]+=\S+ )*(kiln|scripts/\S+|build/\S+|apt|cat|chgrp|chmod|cmake|cp|cpack|for|python3) .*)");
+    R"((\$ )?([A-Z_]+=\S+ )*(kiln|scripts/\S+|build/\S+|apt|cat|chgrp|chmod|cmake|cp|cpack|for|install|python3) .*)");
 // `scripts/test` stands alone in its line.
 const std::regex script_pattern(R"(scripts/\S+( .*)?)");
 

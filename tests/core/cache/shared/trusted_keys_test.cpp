@@ -1,5 +1,6 @@
 // Which keys are trusted: only those in folders that nobody else can change.
 #include "cache/signing_keys.hpp"
+#include "core/cache/in_child.hpp"
 #include "core/cache/shared/sharing.hpp"
 
 #include <catch2/catch.hpp>
@@ -189,6 +190,24 @@ TEST_CASE("trusted keys: a folder that others can write gives no key") {
   const TrustedKeys keys = place.read();
   CHECK(keys.keys.empty());
   CHECK_THAT(keys.problems.at(0), Contains("0777"));
+}
+
+TEST_CASE("trusted keys: a folder that cannot be searched may revoke a key, so none is used and none signs") {
+  const ChildEnd end = in_unprivileged_child([]() -> std::string {
+    Keys place;
+    if (!create_sharing_key(place.config, "ci", "", KeyFolder::user)) return "no key was created";
+    std::filesystem::create_directory(place.etc);
+    std::filesystem::permissions(place.etc, std::filesystem::perms::owner_read);
+    const TrustedKeys keys = place.read();
+    const bool signs = read_signing_key(place.config.trust_folders, "ci").has_value();
+    std::filesystem::permissions(place.etc, std::filesystem::perms::owner_all);
+    if (!keys.keys.empty()) return "a key is used";
+    if (signs) return "a key signs";
+    const std::string folder = (place.etc / "trust.d").string();
+    const std::string expected = "folder " + folder + ": cannot be looked at: Permission denied";
+    return keys.problems.at(0).starts_with(expected) ? "" : "said '" + keys.problems.at(0) + "'";
+  });
+  CHECK(end.said == "");
 }
 
 TEST_CASE("trusted keys: a missing folder is no problem") {
