@@ -8,7 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <ctime>
+#include <span>
 #include <utility>
 
 namespace kiln {
@@ -72,11 +74,25 @@ Status write_key(const std::filesystem::path& folder, const TrustedKey& key) {
   return {};
 }
 
+// Each folder is read alone: a name in one hides the same name in the other.
+Status check_not_revoked(const CacheConfig& cache, const TrustedKey& key) {
+  for (const std::filesystem::path& folder : cache.trust_folders) {
+    const TrustedKeys known = read_trusted_keys(std::span(&folder, 1));
+    for (const TrustedKey& other : known.keys) {
+      if (!other.revoked || other.key != key.key) continue;
+      return invalid_argument("key '" + key.name + "': is revoked by " + other.file.string() +
+                              ". Trust another public key");
+    }
+  }
+  return {};
+}
+
 Result<SharingKey> add_key(const CacheConfig& cache, TrustedKey key, const std::filesystem::path& folder) {
   const TrustedKeys known = read_trusted_keys(cache.trust_folders);
   if (const TrustedKey* other = known.find(key.name)) {
     return invalid_argument("key '" + key.name + "': already in " + other->file.string() + ". Choose another name");
   }
+  if (Status status = check_not_revoked(cache, key); !status.ok()) return status;
   if (Status status = write_key(folder, key); !status.ok()) return status;
   const TrustedKeys now = read_trusted_keys(cache.trust_folders);
   const TrustedKey* added = now.find(key.name);
@@ -117,7 +133,9 @@ Result<SharingKey> create_sharing_key(const CacheConfig& cache, const std::strin
   if (!secret) return secret.error();
   const Result<BundlePublicKey> key = public_key_of(*secret);
   if (!key) return key.error();
-  return add_key(cache, {name, *key, *end, false, {}}, *folder);
+  Result<SharingKey> added = add_key(cache, {name, *key, *end, false, {}}, *folder);
+  if (!added) unlink(file.c_str());  // nothing is signed with a key that nobody here trusts
+  return added;
 }
 
 Result<SharingKey> trust_sharing_key(const CacheConfig& cache, const std::string& name, const std::string& key,

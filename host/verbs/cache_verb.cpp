@@ -211,7 +211,7 @@ that key can make drivers here execute any code, if a configuration names NAME a
 
     kiln cache key trust ci-2026 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 --until 2026-12-31
 
-Exit status: 0 done · 1 the folder cannot be used · 2 usage or configuration, or the name is in use.)",
+Exit status: 0 done · 1 the folder cannot be used · 2 usage or configuration, a name in use, or a revoked key.)",
      common, "until system"},
     {"cache key revoke", cache_key_revoke, Argument::subject, "NAME", "stop trusting a key",
      R"(From now on no program that this key signed is taken from a remote or a layer here. Removes the secret key, if it is here. Programs

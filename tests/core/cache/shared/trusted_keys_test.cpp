@@ -91,6 +91,31 @@ TEST_CASE("trusted keys: a revoked key stays revoked under every name, also from
   CHECK(revoke_sharing_key(place.config, "none", KeyFolder::user).error().code == StatusCode::not_found);
 }
 
+TEST_CASE("trusted keys: a public key that is revoked under any name is not trusted again") {
+  Keys place;
+  REQUIRE(trust_sharing_key(place.config, "one", hex, "", KeyFolder::user));
+  REQUIRE(revoke_sharing_key(place.config, "one", KeyFolder::user));
+  SECTION("the revocation is listed") {}
+  SECTION("its name is hidden by a key of the other folder") {
+    place.write(place.etc / "trust.d" / "one.key", "public " + std::string(64, 'b') + "\n");
+  }
+  const auto again = trust_sharing_key(place.config, "two", hex, "", KeyFolder::system);
+  REQUIRE(!again);
+  CHECK(again.error().code == StatusCode::invalid_argument);
+  CHECK_THAT(again.error().message, Contains("key 'two'") && Contains((place.user / "trust.d" / "one.key").string()));
+  CHECK(!std::filesystem::exists(place.etc / "trust.d" / "two.key"));
+}
+
+TEST_CASE("trusted keys: a key that could not be trusted leaves no secret key") {
+  Keys place;
+  place.write(place.user / "trust.d" / "other.key", "public " + hex + "\n");
+  REQUIRE(chmod((place.user / "trust.d").c_str(), 0777) == 0);
+  REQUIRE(!create_sharing_key(place.config, "ci", "", KeyFolder::user));
+  CHECK(!std::filesystem::exists(place.user / "keys.d" / "ci.secret"));
+  REQUIRE(chmod((place.user / "trust.d").c_str(), 0755) == 0);
+  CHECK(create_sharing_key(place.config, "ci", "", KeyFolder::user));
+}
+
 TEST_CASE("trusted keys: revoking removes the secret key") {
   Keys place;
   REQUIRE(create_sharing_key(place.config, "ci", "", KeyFolder::user));
