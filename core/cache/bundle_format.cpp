@@ -390,7 +390,10 @@ Result<std::vector<std::byte>> make_object(std::span<const std::byte> entry, con
   }
   BundleWriter writer;
   writer.add(BundledProgram{folder, sha256(decoded.entry.material), decoded.entry, meta});
-  return std::move(writer).finish(signer, object_limits());
+  Result<std::vector<std::byte>> object = std::move(writer).finish(signer, object_limits());
+  if (object || object.error().code != StatusCode::invalid_argument) return object;
+  return invalid_argument("has a payload of " + std::to_string(decoded.entry.stored.size()) +
+                          " bytes: a shared object has at most " + std::to_string(most_object_bytes) + " in all");
 }
 
 }  // namespace kiln

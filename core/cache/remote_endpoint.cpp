@@ -192,6 +192,8 @@ Status RemoteEndpoint::put(const std::string& name, std::span<const std::byte> o
     log_.write(LogLevel::warning, "cache", "remote " + config_.url + " takes no programs from here: " + status.message);
     const std::lock_guard lock(mutex_);
     write_refused_ = status;
+  } else if (status.code == StatusCode::invalid_argument) {  // it refuses this object, and may take others
+    log_.write(LogLevel::info, "cache", "remote " + config_.url + ": " + status.message);
   } else {
     judge(status);
   }

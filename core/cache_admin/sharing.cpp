@@ -86,6 +86,11 @@ std::map<std::string, std::uint64_t> refusals(SharedCounts counts) {
 
 namespace {
 
+// Why make_object() refused.
+std::string reason_of(const Status& status) {
+  return status.code == StatusCode::invalid_argument ? "too_large" : "corrupt";
+}
+
 BadEntry bad_entry(const SelectedProgram& program, std::string reason, std::string why) {
   return {program.entry.digest, program.folder, program.description.label, std::move(reason), std::move(why), false};
 }
@@ -135,7 +140,7 @@ class Push {
     }
   }
 
-  // A failure ends it: the next program would fail likewise.
+  // A failure ends it: the next program would fail likewise. A program that the remote refuses is skipped.
   void write(const SelectedProgram& program) {
     if (!outcome_.failure.ok()) return;
     if (there_.contains(object_name(program.folder, program.entry.digest))) {
@@ -150,10 +155,14 @@ class Push {
     const auto object = object_of(root_, program, own_, *signer);
     if (!object) return;
     if (!*object) {
-      outcome_.bad.push_back(bad_entry(program, "corrupt", object->error().message));
+      outcome_.bad.push_back(bad_entry(program, reason_of(object->error()), object->error().message));
       return;
     }
     const Status status = endpoint_.put(object_name(program.folder, program.entry.digest), **object, limits_by_hand());
+    if (status.code == StatusCode::invalid_argument) {
+      outcome_.bad.push_back(bad_entry(program, "refused", status.within("remote " + outcome_.url).message));
+      return;
+    }
     if (!status.ok()) {
       outcome_.failure = status.within("remote " + outcome_.url);
       return;
@@ -396,7 +405,7 @@ Status fill_from_cache(RemoteStore& layer, const CacheConfig& cache, const Layer
     const auto object = object_of(*root, program, key, signer);
     if (!object) continue;
     if (!*object) {
-      outcome.bad.push_back(bad_entry(program, "corrupt", object->error().message));
+      outcome.bad.push_back(bad_entry(program, reason_of(object->error()), object->error().message));
       continue;
     }
     if (Status status = write_object(layer, program.folder, program.entry.digest, *object, outcome); !status.ok()) {

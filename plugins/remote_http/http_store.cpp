@@ -208,9 +208,13 @@ class HttpStore final : public RemoteStore {
     return unavailable(who + why);
   }
 
-  // 408, 429, 502, 503, 504: later perhaps. Others: not from here.
+  // 408, 429, 502, 503, 504: later perhaps. 413: not this object. Others: not from here.
   Status refused_write(const Transfer& transfer) {
     Status status = refusal(transfer);
+    if (transfer.http_status == 413) {
+      return invalid_argument(status.message + ": an object of " + std::to_string(transfer.body.size()) +
+                              " bytes is too large for it");
+    }
     constexpr long later[] = {408, 429, 502, 503, 504};
     if (std::ranges::find(later, transfer.http_status) == std::end(later)) status.code = StatusCode::unsupported;
     return status;

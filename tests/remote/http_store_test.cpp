@@ -67,6 +67,15 @@ TEST_CASE("http store: a server that refuses writes says so") {
   CHECK_THAT(store->put("folder/one", some_bytes(10), limits_of(5s)).message, Contains("405"));
 }
 
+TEST_CASE("http store: an object that is too large for the server is told from a server that refuses every write") {
+  const NginxServer nginx("dav_methods PUT; create_full_put_path on; client_max_body_size 8k;");
+  const auto store = http_store(nginx.url());
+  const Status refused = store->put("folder/large", some_bytes(16 << 10), limits_of(5s));
+  CHECK(refused.code == StatusCode::invalid_argument);
+  CHECK_THAT(refused.message, Contains("413") && Contains("16384 bytes"));
+  CHECK(store->put("folder/small", some_bytes(1 << 10), limits_of(5s)).text() == "ok");
+}
+
 TEST_CASE("http store: nothing listens") {
   const auto store = http_store("http://127.0.0.1:1/kiln");
   CHECK(store->get("folder/one", limits_of(2s)).error().code == StatusCode::unavailable);

@@ -167,7 +167,7 @@ std::string explanations_json(std::span<const MissExplanation> misses);
 struct BadEntry {
   Digest key;
   std::string folder, label;
-  std::string reason;  // a name of RejectedCounts
+  std::string reason;  // a name of RejectedCounts, or "too_large" to be shared
   std::string why;
   bool removed = false;
 };

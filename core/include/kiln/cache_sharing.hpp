@@ -66,7 +66,7 @@ struct PushOutcome {  // for one remote
   std::uint64_t already = 0;  // the remote has them, signed by a key that its readers accept
   // Of those written: the remote had an object that this configuration does not accept, such as another writer's.
   std::uint64_t replaced = 0;
-  std::vector<BadEntry> bad;  // not valid here; not written
+  std::vector<BadEntry> bad;  // not valid here, or refused by the remote; not written
   Status failure;             // the first error
 };
 

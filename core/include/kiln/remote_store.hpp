@@ -75,7 +75,8 @@ class RemoteStore {
   using OnObject = std::function<void(std::size_t place, std::vector<std::byte> bytes)>;
   virtual Status get_many(std::span<const std::string> names, const RemoteLimits& limits,
                           const OnObject& on_object) noexcept;
-  // Replaces the object as a whole: a reader gets the old bytes or the new ones.
+  // Replaces the object as a whole: a reader gets the old bytes or the new ones. invalid_argument: the store takes no
+  // such object, for example one of this size, and may take others.
   virtual Status put(const std::string& name, std::span<const std::byte> bytes,
                      const RemoteLimits& limits) noexcept = 0;
   // nullopt: the store has no index of this folder. The default reads the object FOLDER/index.

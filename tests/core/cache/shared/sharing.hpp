@@ -32,6 +32,7 @@ struct SharedServer {
   std::atomic<bool> leases_at_once{false};  // requests for leases are answered without delay
   std::atomic<bool> fails{false}, hangs{false}, refuses_writes{false};
   std::atomic<std::uint64_t> most_bytes_asked{0};
+  std::atomic<std::size_t> most_bytes_taken{~std::size_t{0}};  // of one object
 };
 
 class MemoryStore : public RemoteStore {
@@ -57,6 +58,7 @@ class MemoryStore : public RemoteStore {
   Status put(const std::string& name, std::span<const std::byte> bytes, const RemoteLimits& limits) noexcept override {
     ++server_->puts;
     if (server_->refuses_writes) return unsupported("the server takes no writes");
+    if (bytes.size() > server_->most_bytes_taken) return invalid_argument("the object is too large for the server");
     if (Status status = answer(limits); !status.ok()) return status;
     const std::lock_guard lock(server_->mutex);
     server_->objects[name] = {bytes.begin(), bytes.end()};

@@ -54,6 +54,36 @@ TEST_CASE("sharing: push replaces an object that no reader would use") {
   CHECK(acquire(*reader.open({}, OwnThreads::no), "one", reader.device)->tier == Tier::remote);
 }
 
+TEST_CASE("sharing: push skips a program that is too large, and writes the others") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine writer(server);
+  writer.write_to(url);
+  writer.config.compression = "none";
+  writer.build({"one", "two"});
+  writer.device.driver_setting = std::string(64, 'a');
+  std::string reason, words;
+  SECTION("for the server") {
+    writer.device.driver_files = {{mesa_name, std::vector<std::byte>(64 << 10)}};
+    server->most_bytes_taken = 64 << 10;
+    reason = "refused";
+    words = "too large for the server";
+  }
+  SECTION("for every reader") {
+    writer.device.driver_files = {{mesa_name, std::vector<std::byte>(most_object_bytes)}};
+    reason = "too_large";
+    words = "a shared object has at most 67108864";
+  }
+  writer.build({"large"});
+  const PushOutcome pushed = writer.push();
+  CHECK(pushed.failure.text() == "ok");
+  CHECK(pushed.written == 2);
+  REQUIRE(pushed.bad.size() == 1);
+  CHECK(pushed.bad[0].key == key_for("large", writer.device).digest);
+  CHECK(pushed.bad[0].reason == reason);
+  CHECK_THAT(pushed.bad[0].why, Catch::Contains(words));
+  CHECK(RemoteBreaker(writer.config.directory, true, url).state().failures == 0);
+}
+
 TEST_CASE("sharing: a program is written after its first dispatch, and never before") {
   const auto server = std::make_shared<SharedServer>();
   SharingMachine writer(server);
