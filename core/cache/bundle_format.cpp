@@ -378,9 +378,13 @@ Result<std::vector<std::byte>> make_object(std::span<const std::byte> entry, con
                                            const SecretKey& signer) {
   const DecodedEntry decoded = decode_entry(entry, own);
   if (decoded.rejection != Rejection::none) return corrupt(decoded.why);
-  const Result<std::vector<std::byte>> payload = inflate_payload(decoded.entry);
+  return make_object({folder, sha256(decoded.entry.material), decoded.entry, meta}, signer);
+}
+
+Result<std::vector<std::byte>> make_object(const BundledProgram& program, const SecretKey& signer) {
+  const Result<std::vector<std::byte>> payload = inflate_payload(program.entry);
   if (!payload) return payload.error();
-  const Result<ProgramBinary> binary = decode_payload(std::string(decoded.entry.format), *payload);
+  const Result<ProgramBinary> binary = decode_payload(std::string(program.entry.format), *payload);
   if (!binary) return binary.error();
   for (const DriverFile& file : binary->driver_files) {
     if (!is_mesa_file_name(file.name)) {
@@ -389,10 +393,10 @@ Result<std::vector<std::byte>> make_object(std::span<const std::byte> entry, con
     }
   }
   BundleWriter writer;
-  writer.add(BundledProgram{folder, sha256(decoded.entry.material), decoded.entry, meta});
+  writer.add(program);
   Result<std::vector<std::byte>> object = std::move(writer).finish(signer, object_limits());
   if (object || object.error().code != StatusCode::invalid_argument) return object;
-  return invalid_argument("has a payload of " + std::to_string(decoded.entry.stored.size()) +
+  return invalid_argument("has a payload of " + std::to_string(program.entry.stored.size()) +
                           " bytes: a shared object has at most " + std::to_string(most_object_bytes) + " in all");
 }
 

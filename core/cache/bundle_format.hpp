@@ -141,5 +141,7 @@ std::string object_name(std::string_view folder, const Digest& key);
 // files have names that no reader accepts. invalid_argument: too large.
 Result<std::vector<std::byte>> make_object(std::span<const std::byte> entry, const EntryKey& own,
                                            const std::string& folder, const std::string& meta, const SecretKey& signer);
+// The same for a program of an authenticated bundle, with the same errors.
+Result<std::vector<std::byte>> make_object(const BundledProgram& program, const SecretKey& signer);
 
 }  // namespace kiln

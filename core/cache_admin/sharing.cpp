@@ -433,11 +433,13 @@ Status fill_from_bundle(RemoteStore& layer, const LayerRequest& request, const S
   std::size_t done = 0;
   for (const BundledProgram& program : bundle->programs) {
     if (request.progress) request.progress(++done, bundle->programs.size());
-    BundleWriter writer;
-    writer.add(program);
-    const auto object = std::move(writer).finish(signer);
-    if (!object) return object.error();
     const std::string folder(program.folder);
+    const auto object = make_object(program, signer);
+    if (!object) {
+      const std::string label = decode_meta(program.meta).value_or(EntryMeta{}).label;
+      outcome.bad.push_back({program.key, folder, label, reason_of(object.error()), object.error().message, false});
+      continue;
+    }
     if (Status status = write_object(layer, folder, program.key, object, outcome); !status.ok()) return status;
   }
   return {};

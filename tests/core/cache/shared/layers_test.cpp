@@ -66,6 +66,31 @@ TEST_CASE("layers: one is made from a bundle") {
   CHECK(acquire(*reader.open(), "one", reader.device)->tier == Tier::layer);
 }
 
+TEST_CASE("layers: what no reader would accept of a bundle is told as bad and left out") {
+  SharingMachine writer;
+  writer.write_to("file:///nowhere");
+  writer.config.compression = "none";
+  writer.build({"one"});
+  writer.device.driver_setting = std::string(64, 'a');
+  writer.device.driver_files = {{"index", {std::byte{1}}}};
+  writer.build({"named"});
+  writer.device.driver_files = {{mesa_name, std::vector<std::byte>(most_object_bytes)}};
+  writer.build({"large"});
+  const auto bundle = writer.temporary.path() / "bundle";
+  REQUIRE(export_cache(writer.config, bundle, {})->programs == 3);
+  const auto layer = writer.temporary.path() / "layer";
+  const auto made = create_layer(writer.config, {layer, "ci", {}, bundle, *bundle_public_key(writer.config)});
+  REQUIRE(made);
+  CHECK(made->programs == 1);
+  CHECK(made->bad.size() == 2);
+  for (const BadEntry& bad : made->bad) {
+    const bool large = bad.key == key_for("large", writer.device).digest;
+    CHECK(bad.reason == (large ? "too_large" : "corrupt"));
+    CHECK(bad.label == (large ? "the label of large" : "the label of named"));
+    CHECK_THAT(bad.why, Catch::Contains(large ? "67108864" : "driver file 'index'"));
+  }
+}
+
 TEST_CASE("layers: parent folders are made, and a key that ended signs none") {
   SharingMachine writer;
   writer.write_to("file:///nowhere");
