@@ -249,9 +249,8 @@ std::string shared_text(const SharedCounts& counts) {
 // One line, or one object, for each remote. Status 1 if one of them failed.
 template <class Outcome, class ToJson, class ToText>
 int finish_remotes(const Result<std::vector<Outcome>>& outcomes, const Options& options, const ToJson& to_json,
-                   const ToText& to_text) {
+                   const ToText& to_text, int status = exit_done) {
   if (!outcomes) return complain_of(outcomes.error());
-  int status = exit_done;
   Json remotes = Json::array();
   std::string text;
   for (const Outcome& outcome : *outcomes) {
@@ -329,10 +328,14 @@ int cache_push(const Options& options) {
   const auto outcomes = with_progress(options.progress, "written", [&](const CacheProgress& progress) {
     return push_cache(session.config().cache, stores_of(session.registry()), options.subjects, progress);
   });
+  int status = exit_done;
   if (outcomes) {
-    for (const PushOutcome& outcome : *outcomes) complain_of_bad(outcome.bad);
+    for (const PushOutcome& outcome : *outcomes) {
+      complain_of_bad(outcome.bad);
+      if (!outcome.bad.empty()) status = exit_job_failed;
+    }
   }
-  return finish_remotes(outcomes, options, push_json, push_text);
+  return finish_remotes(outcomes, options, push_json, push_text, status);
 }
 
 int cache_pull(const Options& options) {

@@ -102,6 +102,25 @@ TEST_CASE("sharing: push and pull by hand, and the status of a remote") {
   CHECK(status.json()["remotes"][0]["accepted"][0]["name"] == "ci");
 }
 
+TEST_CASE("sharing: push skips a damaged program, writes the others, and ends with status 1") {
+  const SharingUser writer;
+  const TemporaryFolder share;
+  REQUIRE(writer.kiln({"cache", "key", "create", "ci"}).status == 0);
+  REQUIRE(writer.run(writer.config("")).status == 0);
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(writer.folder / "cache")) {
+    if (entry.path().extension() != ".bin") continue;
+    std::filesystem::resize_file(entry.path(), 100);
+    break;
+  }
+  const Finished pushed =
+      writer.kiln({"cache", "push", writer.config(remote("file://" + share.path().string(), true)), "--json"});
+  INFO(pushed.err);
+  CHECK(pushed.status == 1);
+  CHECK_THAT(pushed.err, Contains("corrupt"));
+  CHECK(pushed.json()["remotes"][0]["bad"].size() == 1);
+  CHECK(pushed.json()["remotes"][0]["error"].is_null());
+}
+
 TEST_CASE("sharing: tuned winners travel signed, and are measured before they are used") {
   SharingUser writer, reader;
   TemporaryFolder share;
