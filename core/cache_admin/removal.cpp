@@ -74,7 +74,7 @@ Result<CacheRemoval> clear_cache(const CacheConfig& cache, ClearScope scope) {
   clear_folder(folder, "notes", ".note", outcome);  // of drivers
   if (scope == ClearScope::everything) {
     for (const char* name : learned_files) remove_root_file(folder, name, outcome);
-    clear_folder(folder, "remote", ".state", outcome);
+    for (const char* end : {".state", ".totals", "totals.lock"}) clear_folder(folder, "remote", end, outcome);
   }
   return outcome;
 }

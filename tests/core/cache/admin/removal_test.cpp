@@ -111,6 +111,10 @@ TEST_CASE("cache::clearing: everything that Kiln made goes and nothing else; eve
   for (const char* name : {"selector.model", "selector.lock", "selector.log", "selector.log.1"}) {
     overwrite(place.config.directory / name, {});
   }
+  fs::create_directory(place.config.directory / "remote");
+  for (const char* name : {"0123456789abcdef.state", "0123456789abcdef.totals", "totals.lock"}) {
+    overwrite(place.config.directory / "remote" / name, {});
+  }
   const auto cleared = clear_cache(place.config, ClearScope::programs);
   REQUIRE(cleared);
   CHECK(cleared->failure.ok());
@@ -119,8 +123,8 @@ TEST_CASE("cache::clearing: everything that Kiln made goes and nothing else; eve
   std::vector<std::string> left;
   for (const auto& entry : fs::directory_iterator(place.config.directory)) left.push_back(entry.path().filename());
   std::ranges::sort(left);
-  CHECK(left == std::vector<std::string>{"a person's notes", "cache_stats.json", "cache_stats.lock", "selector.lock",
-                                         "selector.log", "selector.log.1", "selector.model"});
+  CHECK(left == std::vector<std::string>{"a person's notes", "cache_stats.json", "cache_stats.lock", "remote",
+                                         "selector.lock", "selector.log", "selector.log.1", "selector.model"});
   CHECK(cache_totals(place.config)->processes == 2);
   REQUIRE(clear_cache(place.config, ClearScope::everything));
   CHECK(fs::exists(notes));
