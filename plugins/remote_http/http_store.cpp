@@ -199,6 +199,7 @@ class HttpStore final : public RemoteStore {
   // The failure of a transfer that got no answer.
   Status failure_of(const Transfer& transfer) {
     if (transfer.result == CURLE_OK) return {};
+    retry_after_s_ = 0;  // what an earlier answer said is not of this failure
     const std::string who = base_ + ": ";
     if (transfer.too_large || transfer.result == CURLE_FILESIZE_EXCEEDED) {
       return unavailable(who + "an object has more than " + std::to_string(transfer.most_bytes) + " bytes");
@@ -356,6 +357,7 @@ class HttpStore final : public RemoteStore {
       if (limits.stop != nullptr && *limits.stop) {
         status = cancelled(base_ + ": stopped");
       } else if (limits.deadline.passed()) {
+        retry_after_s_ = 0;
         status = timed_out(base_ + ": did not answer in time");
       } else {
         curl_.multi_poll(connections->multi(), nullptr, 0, poll_ms, nullptr);

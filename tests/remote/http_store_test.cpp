@@ -177,6 +177,26 @@ TEST_CASE("http store: Retry-After is passed on") {
   CHECK(store->retry_after() == 120s);
 }
 
+TEST_CASE("http store: Retry-After of an earlier answer is not that of a later failure") {
+  const bool hangs = GENERATE(false, true);
+  std::atomic<int> requests{0};
+  RawServer server([&](int connection, const std::atomic<bool>& stop) {
+    while (!read_request(connection, stop).empty() && !stop) {
+      if (requests++ == 0) {
+        send_text(connection, "HTTP/1.1 503 Busy\r\nRetry-After: 120\r\nContent-Length: 0\r\n\r\n");
+        continue;
+      }
+      while (hangs && !stop) std::this_thread::sleep_for(5ms);
+      return;  // closes the connection without an answer
+    }
+  });
+  const auto store = http_store(url_of(server));
+  CHECK(!store->get("folder/one", limits_of(5s)));
+  REQUIRE(store->retry_after() == 120s);
+  CHECK(!store->get("folder/one", limits_of(hangs ? 100ms : 5s)));
+  CHECK(store->retry_after() == 0s);
+}
+
 TEST_CASE("http store: credentials are in the header, and never in an error") {
   std::mutex mutex;
   std::string request;
