@@ -20,6 +20,7 @@ namespace {
 namespace po = boost::program_options;
 
 constexpr std::uint32_t most_jobs_at_once = 64;
+constexpr std::uint32_t most_chosen = 1'000'000;  // programs or winners
 
 // Every option there is; verbs take some of them.
 po::options_description all_options() {
@@ -27,7 +28,7 @@ po::options_description all_options() {
   auto add = options.add_options();
   add("max-age", po::value<std::string>()->value_name("AGE"),
       "remove programs that were not used for this long: 30d, 12h, 90 min");
-  add("top", po::value<std::uint32_t>()->value_name("K"), "only the first K programs");
+  add("top", po::value<std::int64_t>()->value_name("K"), "only the first K programs");
   add("max-size", po::value<std::string>()->value_name("SIZE"),
       "remove the least recently used above this size: 500MiB, 2 GiB");
   add("dry-run", po::bool_switch(), "print what would be removed, and remove nothing");
@@ -37,7 +38,7 @@ po::options_description all_options() {
   add("budget", po::value<std::string>()->value_name("TIME"), "time for each job: 30 s (default), 5 min");
   add("exhaustive", po::bool_switch(), "every variant, without a time limit; for a convolution the 256 most promising");
   add("again", po::bool_switch(), "also measure known variants");
-  add("sample", po::value<std::uint32_t>()->value_name("N"), "number of winners to measure (default 8)");
+  add("sample", po::value<std::int64_t>()->value_name("N"), "number of winners to measure (default 8)");
   add("quick", po::bool_switch(), "fewer rounds and smaller cases: checks that everything works");
   add("stable", po::bool_switch(), "only counts, which are equal on every machine");
   add("passes", po::value<std::int64_t>()->value_name("N"),
@@ -307,7 +308,11 @@ Status take_cache_options(const po::variables_map& given, CacheOptions& cache) {
     if (!parsed) return parsed.error().within("--max-size");
     cache.max_size = *parsed;
   }
-  if (given.count("top") != 0) cache.top = given["top"].as<std::uint32_t>();
+  if (given.count("top") != 0) {
+    const auto top = count_of(given, "top", most_chosen);
+    if (!top) return top.error();
+    cache.top = *top;
+  }
   cache.all = given["all"].as<bool>();
   cache.dry_run = given["dry-run"].as<bool>();
   cache.remove = given["remove"].as<bool>();
@@ -330,8 +335,11 @@ Status take_tune_options(const po::variables_map& given, TuneChoices& tune) {
   }
   tune.exhaustive = given["exhaustive"].as<bool>();
   tune.again = given["again"].as<bool>();
-  if (given.count("sample") != 0) tune.sample = given["sample"].as<std::uint32_t>();
-  if (tune.sample == 0) return invalid_argument("--sample 0: expected at least 1");
+  if (given.count("sample") != 0) {
+    const auto sample = count_of(given, "sample", most_chosen);
+    if (!sample) return sample.error();
+    tune.sample = *sample;
+  }
   return {};
 }
 
