@@ -11,6 +11,7 @@
 #include <kiln/data.hpp>
 #include <kiln/selector_admin.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <ctime>
 
@@ -83,7 +84,7 @@ int selector_explain(const Options& options) {
   const auto explain = [&](const std::string& name, const std::string& what, auto request) {
     if (!request) {
       complain(visible(what + " '" + name + "': " + request.error().message));
-      status = exit_job_failed;
+      status = std::max<int>(status, exit_job_failed);
       return;
     }
     if (!options.device.empty()) request->device = options.device;
@@ -91,7 +92,8 @@ int selector_explain(const Options& options) {
     const auto explanation = session.runtime().explain(*request);
     if (!explanation) {
       complain(visible(what + " '" + name + "': " + explanation.error().message));
-      status = explanation.error().code == StatusCode::unavailable ? exit_no_device : exit_job_failed;
+      const bool no_device = explanation.error().code == StatusCode::unavailable;
+      status = std::max<int>(status, no_device ? exit_no_device : exit_job_failed);
       return;
     }
     jobs.push_back(job_json(name, *explanation));

@@ -123,6 +123,47 @@ TEST_CASE("selector verbs: what a run learned is shown, explained, replayed and 
   CHECK(place.kiln({"selector", "show", "--json"}).json()["arms"].empty());
 }
 
+TEST_CASE("selector verbs: explain ends with the status of the gravest failure of all jobs", "[host][selector]") {
+  const Place place;
+  place.folder.write("twice.cl",
+                     "kernel __attribute__((reqd_work_group_size(64, 1, 1))) void twice(global const float* x, "
+                     "global float* y) { y[get_global_id(0)] = 2 * x[get_global_id(0)]; }\n");
+  const std::string config = place.folder.write("failing.toml", R"([plugins]
+load = ["cpu", "dynamic_shaders"]
+
+[[job]]
+name = "no device"
+op = "kernel"
+source = "twice.cl"
+entry = "twice"
+grid = [2]
+bindings = [ { input = "random:1", shape = [128] }, { output = "y.npy", shape = [128] } ]
+
+[[job]]
+name = "before"
+op = "gemm"
+m = 64
+n = 128
+k = 96
+input = "random:1"
+weights = "random:2"
+output = "between.npy"
+
+[[job]]
+name = "no input yet"
+op = "gemm"
+m = 64
+n = 32
+k = 128
+input = "between.npy"
+weights = "random:2"
+)");
+  const Finished explained = place.kiln({"selector", "explain", config});
+  INFO(explained.err);
+  CHECK_THAT(explained.err, Contains("'no device'") && Contains("'no input yet'"));
+  CHECK(explained.status == 3);
+}
+
 TEST_CASE("selector verbs: a damaged record is refused by name, and the others are shown", "[host][selector]") {
   const Place place;
   REQUIRE(place.kiln({"run", place.config.string(), "--repeat", "2"}).status == 0);
