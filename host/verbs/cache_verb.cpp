@@ -264,7 +264,8 @@ layer create` or `kiln cache push` there. The programs are also stored in the ca
 
     kiln cache bake jobs.toml --for gfx1100 --for gfx1030 --sign-with app --output /usr/share/app/kiln
 
-Exit status: 0 done · 1 a program failed, or DIR could not be written · 2 usage or configuration · 3 a required plugin is missing.)",
+Exit status: 0 done · 1 a program failed, no program fits any target, or DIR could not be written · 2 usage or configuration ·
+3 a required plugin is missing.)",
      "set json output plugin-path cache-dir log progress help version", "for sign-with"},
     {"cache warm", cache_warm, Argument::config_or_none, "[CONFIG]", "load and dispatch programs before the jobs",
      R"(Loads programs and dispatches each once with no workgroups, so that drivers generate and store their machine code. With CONFIG it

@@ -181,7 +181,11 @@ int cache_bake(const Options& options) {
     for (const Digest& key : report.keys) wanted.which.push_back(key.hex());
   }
   std::optional<LayerOutcome> layer;
-  if (!wanted.which.empty()) {
+  if (wanted.which.empty()) {
+    // Where something failed, that has been told.
+    if (well) complain("no job has a program for any --for target: no layer is written");
+    well = false;
+  } else {
     auto made = create_layer(cache, wanted);
     if (!made) return complain_of(made.error());
     complain_of_bad(made->bad);

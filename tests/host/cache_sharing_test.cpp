@@ -355,6 +355,27 @@ TEST_CASE("sharing: programs baked without a card run on it, and on the drivers 
   CHECK(copied.json()["layer"]["programs"] == targets[2]["keys"].size());
 }
 
+TEST_CASE("sharing: where no program fits a target no layer is baked, which is a failure") {
+  const SharingUser builder;
+  REQUIRE(builder.kiln({"cache", "key", "create", "app"}).status == 0);
+  builder.folder.write("twice.cl",
+                       "kernel __attribute__((reqd_work_group_size(64, 1, 1))) void twice(global const float* x, "
+                       "global float* y) { y[get_global_id(0)] = 2 * x[get_global_id(0)]; }\n");
+  const std::string config = builder.folder.write(
+      "bake.toml",
+      "[plugins]\nload = [\"opengl\", \"cpu\", \"dynamic_shaders\"]\n"
+      "[[job]]\nname = \"twice\"\nop = \"kernel\"\nsource = \"twice.cl\"\nentry = \"twice\"\n"
+      "grid = [2]\nbindings = [ { input = \"random:1\", shape = [128] }, { output = \"y.npy\", shape = [128] } ]\n");
+  const Finished baked = builder.kiln({"cache", "bake", config, "--for", "opengl:0", "--sign-with", "app", "--output",
+                                       builder.folder / "layer", "--json"});
+  INFO(baked.err << baked.out);
+  CHECK(baked.status == 1);
+  CHECK_THAT(baked.err, Contains("no layer is written"));
+  CHECK(baked.json()["targets"][0]["unfitted"] == nlohmann::json::array({"twice"}));
+  CHECK(baked.json()["layer"].is_null());
+  CHECK_FALSE(std::filesystem::exists(builder.folder / "layer"));
+}
+
 TEST_CASE("sharing: SPIR-V and the driver's files of a Vulkan device are baked, and load with no build") {
   const SharingUser builder, user;
   REQUIRE(builder.kiln({"cache", "key", "create", "app"}).status == 0);
