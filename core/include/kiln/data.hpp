@@ -46,7 +46,7 @@ struct TensorRequest {
   // u16 gives samples, with the file's own channels.
   bool texels = false;
   std::int64_t channels = 0;       // 0: those of the file
-  Shape sides;                     // of an image: its shape without the channels. Empty: not compared
+  Shape sides{};                   // of an image: its shape without the channels. Empty: not compared
   const Memory* memory = nullptr;  // null: no application has described the job
 };
 
