@@ -147,8 +147,13 @@ class Matching {
   Result<ResourceSource> source_of_counter(const ProgramResource& counter) {
     std::optional<std::size_t> at = provider_named(counter.name);
     for (const ProgramResource& other : declared_.resources) {
-      if (!at && other.kind == ResourceKind::atomic_counter && other.number == counter.number) {
-        at = provider_named(other.name);
+      if (other.kind != ResourceKind::atomic_counter || other.number != counter.number) continue;
+      const std::optional<std::size_t> of_other = provider_named(other.name);
+      if (!at) at = of_other;
+      if (of_other && of_other != at) {
+        return invalid_argument("shares its buffer with atomic counter " + other.name +
+                                ", and the job provides two: bindings[" + std::to_string(*at) + "] and bindings[" +
+                                std::to_string(*of_other) + "]. Remove one of them");
       }
     }
     if (!at) {

@@ -148,6 +148,8 @@ TEST_CASE("dynamic_shaders: a text without a local size gets that of the job, in
   check("#version 430\n#ifdef A\nint a;\n# if B\nint b;\n# endif\n#else\nint c;\n#endif\n// main\n", "void main() {}",
         declared);
   check("#version 430\n#if A\nvoid main() {}\n#endif\n", "", declared);
+  check("#version 430 /* of\n 2012 */ // not /* this\n#define TILE 8 /* side of a tile,\n in lanes */\n", "void main() {}\n",
+        declared);
   check("#version 430\n", "layout(local_size_x = 2) in; void main() {}\n", "");
   check("#version 430\n", "void main() { uint local_size_x = gl_WorkGroupSize.x; }\n", declared);
 }

@@ -56,6 +56,28 @@ TEST_CASE("vulkan: atomic counters may have any binding", "[vulkan][interface]")
         {6});
 }
 
+TEST_CASE("vulkan: GLSL ES counts with atomic counters", "[vulkan][interface]") {
+  if (!Vulkan::instance().usable()) return;
+  const std::string text =
+      "#version 310 es\nprecision highp float;\nlayout(local_size_x = 64) in;\n"
+      "layout(binding = 7) uniform atomic_uint a;\n";
+  check(Kernel(text, "(atomicCounterIncrement(a) - 5u) / 64u").input<std::uint32_t>({5}, "a"), {0});
+  check(Kernel(text, "(atomicCounterDecrement(a) + 28u) / 64u").input<std::uint32_t>({100}, "a"), {1});
+}
+
+TEST_CASE("vulkan: extensions that the version has are asked for in vain, and keywords of Vulkan are named",
+          "[vulkan][interface]") {
+  if (!Vulkan::instance().usable()) return;
+  check(Kernel("#version 450\n#extension GL_ARB_arrays_of_arrays : require\n #  extension GL_ARB_texture_query_levels: "
+               "enable\r\nlayout(local_size_x = 64) in;\n",
+               "7"),
+        {7});
+  refuse(Kernel("#version 450\n#extension GL_ARB_arrays_of_arrays : require\nlayout(local_size_x = 64) in;\nint x = y;\n",
+                "7"),
+         "mine.comp:4:");
+  refuse(Kernel("float texture2D(float x) { return x; }\n", "texture2D(1.0)"), "rename it, or use an opengl device");
+}
+
 TEST_CASE("vulkan: an array of arrays of atomic counters takes the bytes of all of them", "[vulkan][interface]") {
   if (!Vulkan::instance().usable()) return;
   const Kernel kernel("layout(binding = 0, offset = 4) uniform atomic_uint a[2][3];\n", "atomicCounter(a[1][i % 3])");

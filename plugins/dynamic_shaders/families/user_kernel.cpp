@@ -165,10 +165,16 @@ bool declares_local_size(std::string_view plain) {
 // Where the first declaration stands: behind comments and directives, and outside #if. There #extension is behind, and
 // gl_WorkGroupSize not yet used.
 std::size_t first_declaration(std::string_view text) {
+  // A comment that begins in the line may end in another.
   const auto end_of_line = [text](std::size_t at) {
-    at = text.find('\n', at);
-    while (at != std::string_view::npos && text.substr(0, at).ends_with('\\')) at = text.find('\n', at + 1);
-    return std::min(at, text.size());
+    bool to_the_end = false;  // in a comment of that kind
+    for (; at < text.size(); ++at) {
+      if (text[at] == '\n' && !text.substr(0, at).ends_with('\\')) return at;
+      const std::string_view rest = text.substr(at);
+      to_the_end = to_the_end || rest.starts_with("//");
+      if (!to_the_end && rest.starts_with("/*")) at = std::min(text.find("*/", at + 2), text.size() - 1) + 1;
+    }
+    return text.size();
   };
   int depth = 0;
   for (std::size_t at = 0; (at = text.find_first_not_of(" \t\v\f\r\n", at)) < text.size();) {

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstring>
 #include <initializer_list>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <memory>
@@ -233,6 +234,53 @@ bool uses_size_before_declaration(std::string_view text, const std::string& prea
   return is_before(plain.find(use), last_size_declaration(plain));
 }
 
+// Extensions that GLSL 4.30 and later have in their core, and glslang does not know.
+bool is_in_core(std::string_view extension) {
+  constexpr std::string_view names[] = {"GL_ARB_arrays_of_arrays",     "GL_ARB_texture_query_levels",
+                                        "GL_ARB_texture_buffer_range", "GL_ARB_shader_precision",
+                                        "GL_ARB_conservative_depth"};
+  return std::ranges::find(names, extension) != std::end(names);
+}
+
+// Empty lines instead of the #extension lines of these.
+std::string without_core_extensions(std::string_view text) {
+  constexpr std::string_view blanks = " \t", extension = "extension";
+  std::string made;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view line = text.substr(at, end - at);
+    std::string_view rest = line.substr(std::min(line.find_first_not_of(blanks), line.size()));
+    if (rest.starts_with('#')) {
+      rest.remove_prefix(std::min(rest.find_first_not_of(blanks, 1), rest.size()));
+      const bool named = rest.starts_with(extension);
+      if (named) rest.remove_prefix(std::min(rest.find_first_not_of(blanks, extension.size()), rest.size()));
+      if (!named || !is_in_core(rest.substr(0, rest.find_first_of(" \t:\r")))) made += line;
+    } else {
+      made += line;
+    }
+    if (end < text.size()) made += '\n';
+    at = end + 1;
+  }
+  return made;
+}
+
+bool is_for_es(std::string_view text) {
+  const std::size_t version = text.find("#version");
+  if (version == std::string_view::npos) return false;
+  const std::string_view line = text.substr(version, text.find('\n', version) - version);
+  return line.find(" es") != std::string_view::npos;
+}
+
+// What a name of the text may be in GLSL for Vulkan alone; empty: nothing that the log tells.
+std::string_view keyword_hint(std::string_view log) {
+  for (const std::string_view token : {"unexpected SAMPLER", "unexpected TEXTURE", "unexpected ITEXTURE",
+                                       "unexpected UTEXTURE"}) {
+    if (log.find(token) == std::string_view::npos) continue;
+    return "A name such as sampler or texture2D is a keyword in GLSL for Vulkan: rename it, or use an opengl device\n";
+  }
+  return {};
+}
+
 Result<CompiledGlsl> compile_glsl(const KernelSource& source, const GlslLimits& device, LineNumbers lines) {
   if (source.dialect != Dialect::glsl) {
     return unsupported("dialect " + std::string(to_string(source.dialect)) + ", expected glsl or code_object (SPIR-V)");
@@ -248,11 +296,18 @@ Result<CompiledGlsl> compile_glsl(const KernelSource& source, const GlslLimits& 
   if (text.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
     return invalid_argument("a text of " + std::to_string(text.size()) + " bytes, the compiler takes 2147483647");
   }
+  std::string shorter;
+  if (text.find("GL_ARB_") != std::string_view::npos) text = shorter = without_core_extensions(text);
   std::vector<Define> macros = source.constants;
   const auto values = take_specializations(text, macros);
   if (!values) return values.error();
   auto preamble = preamble_of(macros);
   if (!preamble) return preamble.error();
+  if (is_for_es(text) && text.find("atomicCounter") != std::string_view::npos) {
+    // glslang adds a signed 1 to the unsigned counter, which ES does not convert.
+    *preamble += "#define atomicCounterIncrement(c) atomicAdd(c, 1u)\n"
+                 "#define atomicCounterDecrement(c) (atomicAdd(c, 0xffffffffu) - 1u)\n";
+  }
 
   glslang::TShader shader(EShLangCompute);
   const char* const begin = text.data();
@@ -270,7 +325,8 @@ Result<CompiledGlsl> compile_glsl(const KernelSource& source, const GlslLimits& 
   const bool reads_limits = may_read_limits(text) || may_read_limits(*preamble);
   const TBuiltInResource resources = reads_limits ? resources_of(device) : any_resources();
   if (!shader.parse(&resources, default_version, ECoreProfile, false, true, rules)) {
-    return invalid_argument("GLSL compiler: " + with_file_names(shader.getInfoLog(), source.files));
+    const std::string log = shader.getInfoLog();
+    return invalid_argument("GLSL compiler: " + with_file_names(log, source.files) + std::string(keyword_hint(log)));
   }
   const std::string file = source.files.empty() ? "" : source.files[0] + ": ";
   if (uses_size_before_declaration(text, *preamble)) {

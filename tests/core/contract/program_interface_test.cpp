@@ -227,6 +227,21 @@ TEST_CASE("program interface: images, samplers and counters that the job does no
   }
 }
 
+TEST_CASE("program interface: counters of one buffer have one binding", "[contract]") {
+  ProgramResource hits, misses;
+  hits.kind = misses.kind = ResourceKind::atomic_counter;
+  hits.name = "hits", misses.name = "misses";
+  hits.number = misses.number = 0;
+  hits.bytes = 4, misses.bytes = 8;
+  UserKernelSpec spec = kernel({buffer(Access::read_write, 8), buffer(Access::read_write, 8)});
+  spec.bindings[0].name = "hits", spec.bindings[1].name = "misses";
+  check_refused({{hits, misses}, {}}, spec,
+                {"atomic counter hits (binding 0)", "shares its buffer with atomic counter misses",
+                 "bindings[0] and bindings[1]"});
+  spec.bindings.pop_back();
+  CHECK(provide({{hits, misses}, {}}, spec));
+}
+
 TEST_CASE("program interface: a sampler without a texture has a filter, a wrap and no tensor", "[contract]") {
   ProgramResource state;
   state.kind = ResourceKind::sampler_state;
