@@ -399,7 +399,7 @@ bool has_integer(DType dtype, std::int64_t integer) {
   const int precision = dtype == DType::f16 ? 11 : dtype == DType::f32 ? 24 : 53;
   const auto bits = static_cast<std::uint64_t>(integer);
   const std::uint64_t magnitude = integer < 0 ? ~bits + 1 : bits;
-  return magnitude == 0 || std::bit_width(magnitude) - std::countr_zero(magnitude) <= precision;
+  return magnitude == 0 || static_cast<int>(std::bit_width(magnitude)) - std::countr_zero(magnitude) <= precision;
 }
 
 void read_bindings(JobDraft& draft, const JobKeyEntry&, const TomlMember& member, JobReport& report) {
