@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "amdgpu_pm4/code_object/code_object.hpp"
-#include "amdgpu_pm4/toolchain/opencl_text.hpp"
+#include "amdgpu_pm4/toolchain/pointee.hpp"
 #include "amdgpu_pm4/winsys/winsys.hpp"
 
 namespace kiln::amdgpu_pm4 {

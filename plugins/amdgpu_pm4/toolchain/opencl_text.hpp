@@ -5,6 +5,7 @@
 // Thread-safety: pure functions. Ownership: text that lives as long as the program, and values.
 #pragma once
 
+#include <cctype>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,7 +13,6 @@
 #include <vector>
 
 #include <kiln/kernel.hpp>
-#include <kiln/program_interface.hpp>
 
 namespace kiln::amdgpu_pm4 {
 
@@ -55,6 +55,10 @@ struct OpenClText {
 // invalid_argument: an entry that is no identifier, a constant whose name is none or whose text is not one line.
 Result<OpenClText> assemble(const KernelSource& source, std::string_view name);
 
+inline bool is_word(char c) noexcept {  // a part of an identifier
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+
 // In code_of(), in place of a directive.
 inline constexpr char of_directive = '\f';
 
@@ -73,17 +77,5 @@ std::optional<std::string> only_reachable(std::string_view text, std::string_vie
 // conditions of the preprocessor in them.
 std::vector<std::string> call_cycle(std::string_view text, std::string_view entry,
                                     const std::vector<Define>& constants = {});
-
-// What a pointer argument of an OpenCL C kernel points to.
-//
-// Thread-safety: a pure function. Ownership: values.
-
-struct Pointee {
-  ElementType element = ElementType::unknown;  // unknown: a struct, or a name that the text does not declare simply
-  std::uint32_t bytes = 0, components = 1;     // of a component
-};
-
-// type: as the compiler reports it, "float4*". A name of the source's own is looked up among its typedefs.
-Pointee pointee_of(const std::string& type, const KernelSource& source);
 
 }  // namespace kiln::amdgpu_pm4

@@ -3,6 +3,7 @@
 
 #include "amdgpu_pm4/toolchain/fake_compiler.hpp"
 #include "amdgpu_pm4/toolchain/opencl_text.hpp"
+#include "amdgpu_pm4/toolchain/pointee.hpp"
 
 namespace kiln::amdgpu_pm4 {
 namespace {
