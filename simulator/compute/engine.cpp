@@ -158,9 +158,10 @@ class ComputeEngine::Impl {
   void begin(Worker& worker, const Launch& launch, Program& program, DeviceMemory& memory);
   std::optional<std::uint64_t> take_group(Worker& worker);
   std::uint64_t drawn(std::uint64_t group);
-  std::optional<unsigned> next_runner(Worker& worker, unsigned number);
+  enum class Prefer : std::uint8_t { fresh, begun };
+  std::optional<unsigned> next_runner(Worker& worker, unsigned number, Prefer prefer);
   // One slice of one group; false: there is none, or a fault.
-  bool step(unsigned number, std::uint64_t instructions = GroupRunner::slice);
+  bool step(unsigned number, std::uint64_t instructions = GroupRunner::slice, Prefer prefer = Prefer::fresh);
   void report(Fault fault);
   std::optional<Fault> check_progress(const Worker& worker, const GroupRunner& runner);
 
@@ -240,10 +241,10 @@ std::uint64_t ComputeEngine::Impl::drawn(std::uint64_t group) {
 }
 
 // A group that begins, as long as the device holds more of them; else the one whose last slice is longest ago.
-std::optional<unsigned> ComputeEngine::Impl::next_runner(Worker& worker, unsigned number) {
+std::optional<unsigned> ComputeEngine::Impl::next_runner(Worker& worker, unsigned number, Prefer prefer) {
   const bool may_begin = worker.begun.size() < worker.most;
-  const bool prefer_begun = limits_.schedule_seed && !worker.begun.empty() && random_() % 2 == 0;
-  if (may_begin && !prefer_begun) {
+  if (limits_.schedule_seed && !worker.begun.empty() && random_() % 2 == 0) prefer = Prefer::begun;
+  if (may_begin && (prefer == Prefer::fresh || worker.begun.empty())) {
     if (const std::optional<std::uint64_t> group = take_group(worker)) {
       if (worker.idle.empty()) {
         worker.idle.push_back(static_cast<unsigned>(worker.runners.size()));
@@ -284,9 +285,9 @@ std::optional<Fault> ComputeEngine::Impl::check_progress(const Worker& worker, c
   return Fault{FaultKind::watchdog, place, worker.context.program->word_at(place), std::move(reason)};
 }
 
-bool ComputeEngine::Impl::step(unsigned number, std::uint64_t instructions) {
+bool ComputeEngine::Impl::step(unsigned number, std::uint64_t instructions, Prefer prefer) {
   Worker& worker = workers_[number];
-  const std::optional<unsigned> taken = next_runner(worker, number);
+  const std::optional<unsigned> taken = next_runner(worker, number, prefer);
   if (!taken) return false;
   GroupRunner& runner = *worker.runners[*taken];
   std::optional<Fault> fault = runner.run_slice(instructions);
@@ -342,7 +343,10 @@ std::optional<Fault> ComputeEngine::Impl::run_dispatch(const DispatchState& stat
     // Groups that are all resident may wait for any other: none is set aside for a thread that is full.
     if (groups_ > resident_) share_ = std::clamp<std::uint64_t>(left / (threads_ * rounds), 1, most);
     pool_.run(threads_, [this](unsigned number) {
-      while (stop_.load(std::memory_order_relaxed) != elsewhere && step(number)) {
+      // First what was begun above: left for last, it would be one group more for this thread than for the others.
+      Prefer prefer = Prefer::begun;
+      while (stop_.load(std::memory_order_relaxed) != elsewhere && step(number, GroupRunner::slice, prefer)) {
+        prefer = Prefer::fresh;
       }
     });
   }

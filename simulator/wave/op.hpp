@@ -116,10 +116,10 @@ struct LaneMemory {
   bool (*any_has)(const std::uint32_t* words, std::uint32_t bits, std::uint32_t mask);
 };
 
-// VectorChoice: which build of the vector instructions runs. Both give the same bits.
+// VectorChoice: which build of the vector instructions runs. All give the same bits.
 //
 // Thread-safety and ownership: values.
-enum class VectorChoice : std::uint8_t { invalid = 0, best, portable };  // best: by what the processor has
+enum class VectorChoice : std::uint8_t { invalid = 0, best, no_avx512, portable };  // of those that the processor runs
 
 // The tables of vector instructions, one for each encoding family, as one build of this folder's sources provides them.
 //
@@ -141,6 +141,9 @@ namespace portable {
 VectorBuild vector_build() noexcept;
 }
 namespace avx2 {
+VectorBuild vector_build() noexcept;
+}
+namespace avx512 {
 VectorBuild vector_build() noexcept;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <span>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -38,32 +39,60 @@ bool decoded_words_differ(const CodePage& page, const std::byte* now) {
 }
 
 MultiplyAdd step_of(const Op& op, WaveSize wave) {
-  const auto row = [wave](unsigned index) { return index * static_cast<std::uint32_t>(wave) * 4U; };
+  const auto row = [wave](unsigned index) {
+    return static_cast<std::uint16_t>(index * static_cast<unsigned>(wave) * 4U);  // of 256 registers: they all fit
+  };
   MultiplyAdd step;
   for (unsigned s = 0; s < 3; ++s) step.source[s] = row(op.reg[s]);
-  if (op.kind[0] == SourceKind::scalar) step.source[0] = MultiplyAdd::scalar | op.reg[0];
+  step.is_scalar = op.kind[0] == SourceKind::scalar;
+  if (step.is_scalar) step.source[0] = op.reg[0];
   step.result = row(op.vdst);
   return step;
 }
 
-// Puts the steps of a run that share their second source side by side, if no step reads or writes another's result.
-void group_by_source(std::span<MultiplyAdd> run) {
-  std::unordered_set<std::uint32_t> results;
-  for (const MultiplyAdd& step : run) results.insert(step.result);
-  const bool independent =
-      results.size() == run.size() && std::all_of(run.begin(), run.end(), [&](const auto& step) {
-        const auto is_free = [&](std::uint32_t source) { return source == step.result || !results.contains(source); };
-        return is_free(step.source[0]) && is_free(step.source[1]) && is_free(step.source[2]);
-      });
-  for (std::size_t i = 0; i < run.size(); ++i) run[i].op = static_cast<std::uint32_t>(i);
-  if (independent) {
-    std::stable_sort(run.begin(), run.end(), [](const MultiplyAdd& a, const MultiplyAdd& b) {
-      return a.source[1] != b.source[1] ? a.source[1] < b.source[1] : a.source[0] < b.source[0];
-    });
+// The registers of steps that may be done in any order.
+class IndependentSteps {
+ public:
+  // Adds a step, unless it reads or writes the result of one before or writes what one before reads.
+  bool take(const MultiplyAdd& step) {
+    const auto reads_result = [&](unsigned s) { return results_.contains(step.source[s]); };
+    if (results_.contains(step.result) || sources_.contains(step.result) || (!step.is_scalar && reads_result(0)) ||
+        reads_result(1) || reads_result(2)) {
+      return false;
+    }
+    results_.insert(step.result);
+    sources_.insert(step.source + (step.is_scalar ? 1 : 0), step.source + 3);
+    return true;
   }
-  for (std::size_t i = 1; i < run.size(); ++i) {
-    const bool same = run[i].source[1] == run[i - 1].source[1] && run[i - 1].result != run[i].source[1];
-    run[i].same_second = same ? 1 : 0;
+
+ private:
+  std::unordered_set<std::uint16_t> results_, sources_;
+};
+
+// Puts the steps that share a source side by side, those of the source that most have first.
+void group_by_source(std::span<MultiplyAdd> run) {
+  for (std::size_t i = 0; i < run.size(); ++i) run[i].op = static_cast<std::uint16_t>(i);
+  while (!run.empty()) {
+    std::unordered_map<std::uint16_t, unsigned> uses;
+    for (const MultiplyAdd& step : run) {
+      ++uses[step.source[1]];
+      if (!step.is_scalar && step.source[0] != step.source[1]) ++uses[step.source[0]];
+    }
+    const auto first_use = std::max_element(run.begin(), run.end(), [&](const MultiplyAdd& a, const MultiplyAdd& b) {
+      return uses[a.source[1]] < uses[b.source[1]];
+    });
+    const std::uint16_t shared = first_use->source[1];
+    for (MultiplyAdd& step : run) {
+      if (!step.is_scalar && step.source[0] == shared) std::swap(step.source[0], step.source[1]);
+    }
+    const auto rest =
+        std::stable_partition(run.begin(), run.end(), [&](const auto& step) { return step.source[1] == shared; });
+    const auto scalars =
+        std::stable_partition(run.begin(), rest, [](const MultiplyAdd& step) { return step.is_scalar; });
+    for (auto step = run.begin(); step != rest; ++step) {
+      step->together = static_cast<std::uint8_t>(std::min<std::ptrdiff_t>((step < scalars ? scalars : rest) - step, 4));
+    }
+    run = run.subspan(static_cast<std::size_t>(rest - run.begin()));
   }
 }
 
@@ -76,25 +105,25 @@ void fuse(Block& block, const SemanticsTable& semantics, WaveSize wave) {
   if (block.steps.size() < shortest) return;
   std::size_t step = 0;
   for (std::size_t at = 0; at < block.ops.size();) {
-    std::size_t end = at;
-    while (semantics.is_multiply_add(block.ops[end])) ++end;  // the last Op is none
-    const std::size_t count = end - at;
+    std::size_t count = 0;
+    IndependentSteps taken;
+    while (semantics.is_multiply_add(block.ops[at + count]) && taken.take(block.steps[step + count])) {
+      ++count;  // the last Op is none
+    }
     if (count < shortest) {
       block.fused.push_back(block.ops[at]);
-      step += count;
-      ++at;
-      continue;
+    } else {
+      Op run;
+      run.run = semantics.multiply_adds();
+      run.place[0] = reinterpret_cast<std::uintptr_t>(&block.steps[step]);
+      run.place[1] = reinterpret_cast<std::uintptr_t>(&block.ops[at]);
+      run.extra = static_cast<std::uint16_t>(count);
+      run.index = block.ops[at].index;
+      block.fused.push_back(run);
+      group_by_source({&block.steps[step], count});
     }
-    Op run;
-    run.run = semantics.multiply_adds();
-    run.place[0] = reinterpret_cast<std::uintptr_t>(&block.steps[step]);
-    run.place[1] = reinterpret_cast<std::uintptr_t>(&block.ops[at]);
-    run.extra = static_cast<std::uint16_t>(count);
-    run.index = block.ops[at].index;
-    block.fused.push_back(run);
-    group_by_source({&block.steps[step], count});
     step += count;
-    at = end;
+    at += std::max<std::size_t>(count, 1);
   }
 }
 

@@ -24,30 +24,43 @@ std::string plain_name(const OpcodeInfo& opcode) {
   return name;
 }
 
-bool runs_avx2(VectorChoice choice) noexcept {
-#if defined(KILN_SIMULATOR_HAS_AVX2)
-  return choice == VectorChoice::best && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-         __builtin_cpu_supports("f16c");
+struct Build {
+  VectorBuild (*vectors)() noexcept;
+  Run (*multiply_adds)() noexcept;
+};
+
+Build build_for(VectorChoice choice) noexcept {
+#if defined(KILN_SIMULATOR_HAS_AVX)
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+                      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
+  if (avx512 && choice == VectorChoice::best) return {&avx512::vector_build, &avx512::multiply_adds};
+  if (avx2 && choice != VectorChoice::portable) return {&avx2::vector_build, &avx2::multiply_adds};
 #else
   static_cast<void>(choice);
-  return false;
 #endif
+  return {&portable::vector_build, &portable::multiply_adds};
 }
 
 }  // namespace
 
 const SemanticsTable& SemanticsTable::of(VectorChoice choice) {
+  const auto kept = [](VectorChoice which) -> const SemanticsTable& { return *new SemanticsTable(which); };
   if (choice == VectorChoice::portable) {
-    static const SemanticsTable& table = *new SemanticsTable(choice);
+    static const SemanticsTable& table = kept(choice);
     return table;
   }
-  static const SemanticsTable& table = *new SemanticsTable(choice);
+  if (choice == VectorChoice::no_avx512) {
+    static const SemanticsTable& table = kept(choice);
+    return table;
+  }
+  static const SemanticsTable& table = kept(VectorChoice::best);
   return table;
 }
 
 SemanticsTable::SemanticsTable(VectorChoice choice)
-    : vector_(runs_avx2(choice) ? avx2::vector_build() : portable::vector_build()),
-      multiply_adds_(runs_avx2(choice) ? avx2::multiply_adds() : portable::multiply_adds()),
+    : vector_(build_for(choice).vectors()),
+      multiply_adds_(build_for(choice).multiply_adds()),
       by_opcode_(static_cast<std::size_t>(Opcode::count)) {
   Names names;
   for (const SemanticsList list :

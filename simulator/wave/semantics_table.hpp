@@ -10,15 +10,16 @@
 namespace kiln::simulator {
 
 // One f32 multiply-add of a run of them, which one Op carries out: place[0] is the first step, place[1] the first of
-// the Ops that the steps stand for, `extra` how many. Where the row of each source and of the result begins, in bytes
-// from the wave's first row. The steps of a run that do not depend on one another stand in the order of their second
-// source. Thread-safety and ownership: values; the block owns them.
+// the Ops that the steps stand for, `extra` how many. No step of a run reads or writes another's result, so steps that
+// share a source stand side by side as their second. Where the row of each source and of the result begins, in bytes
+// from the wave's first row. Small, for thousands of them should stay in the first cache beside what they work on.
+// Thread-safety and ownership: values; the block owns them.
 struct MultiplyAdd {
-  static constexpr std::uint32_t scalar = 1U << 31U;  // of source 0: a scalar register's index
-  std::uint32_t source[3] = {};
-  std::uint32_t result = 0;
-  std::uint32_t op = 0;           // which of the run's Ops it stands for
-  std::uint32_t same_second = 0;  // not 0: the step before has the same second source and leaves it alone
+  std::uint16_t source[3] = {};
+  std::uint16_t result = 0;
+  std::uint16_t op = 0;       // which of the run's Ops it stands for
+  std::uint8_t together = 1;  // steps from this one on, 4 at most, that share their second source and `is_scalar`
+  bool is_scalar = false;     // source 0 is a scalar register: its index
 };
 
 // The handler of a run of MultiplyAdd; null: the build has none.
@@ -26,6 +27,9 @@ namespace portable {
 Run multiply_adds() noexcept;
 }
 namespace avx2 {
+Run multiply_adds() noexcept;
+}
+namespace avx512 {
 Run multiply_adds() noexcept;
 }
 

@@ -75,6 +75,7 @@ Next load_words(Wave& wave, const Op& op) {
     }
     Wide page = ~Wide{0};
     const std::byte* data = nullptr;
+    alignas(64) Word words[group][Words];
     for (Word left = at.active; left != 0; left &= left - 1) {
       const unsigned i = static_cast<unsigned>(__builtin_ctz(left));
       const Wide address = at.lane[i], within = address & (Page::bytes - 1);
@@ -83,13 +84,13 @@ Next load_words(Wave& wave, const Op& op) {
         page = data != nullptr ? address / Page::bytes : ~Wide{0};
       }
       if (data != nullptr && (address & 3U) == 0 && within + bytes <= Page::bytes) [[likely]] {
-        for (unsigned w = 0; w < Words; ++w) rows[w][i] = load_word(data + within + w * word_bytes);
-      } else {
-        Word words[Words];
-        if (!space.load(half * group + i, address, words, bytes)) return Next::fault;
-        for (unsigned w = 0; w < Words; ++w) rows[w][i] = words[w];
+        std::memcpy(words[i], data + within, bytes);
+      } else if (!space.load(half * group + i, address, words[i], bytes)) {
+        return Next::fault;
       }
     }
+    const auto* staged = reinterpret_cast<const std::byte*>(words);
+    if (at.active != 0) wave.lane_memory->load_lanes(rows, Words, staged, consecutive<Words>.data(), at.active);
   }
   return Next::go;
 }

@@ -399,7 +399,7 @@ TEST_CASE("simulator: a quotient beyond its type is rounded as MODE says", "[sim
 }
 
 TEST_CASE("simulator f16: every value widens exactly, and narrows back to itself", "[simulator][wave]") {
-  for (const VectorChoice choice : {VectorChoice::best, VectorChoice::portable}) {
+  for (const VectorChoice choice : {VectorChoice::best, VectorChoice::no_avx512, VectorChoice::portable}) {
     Bench bench({Generation::gfx11, WaveSize::wave64, choice});
     unsigned wrong = 0;
     for (unsigned first = 0; first < 0x10000; first += 64) {
@@ -426,7 +426,7 @@ TEST_CASE("simulator f16: every value widens exactly, and narrows back to itself
 
 TEST_CASE("simulator f16: selects and classes see denormals that MODE flushes", "[simulator][wave]") {
   constexpr unsigned flushes16 = 0x330, positive_denormal = 1U << 7U, positive_zero = 1U << 6U;
-  for (const VectorChoice choice : {VectorChoice::best, VectorChoice::portable}) {
+  for (const VectorChoice choice : {VectorChoice::best, VectorChoice::no_avx512, VectorChoice::portable}) {
     Bench bench({Generation::gfx11, WaveSize::wave32, choice});
     set_mode(bench, flushes16);
     bench.set_vgpr(1, 0x0001);
@@ -434,9 +434,9 @@ TEST_CASE("simulator f16: selects and classes see denormals that MODE flushes", 
     bench.set_vgpr(3, positive_denormal);
     bench.set_vgpr(4, positive_zero);
     bench.sgpr(20) = 0xFFFF0000U;
-    REQUIRE_FALSE(bench.run(encode::join({encode::vop3("v_cndmask_b16", 8, v(1), v(2), 20),
-                                          encode::vop3("v_cmp_class_f16", 22, v(1), v(3)),
-                                          encode::vop3("v_cmp_class_f16", 23, v(1), v(4))})));
+    REQUIRE_FALSE(bench.run(
+        encode::join({encode::vop3("v_cndmask_b16", 8, v(1), v(2), 20), encode::vop3("v_cmp_class_f16", 22, v(1), v(3)),
+                      encode::vop3("v_cmp_class_f16", 23, v(1), v(4))})));
     CHECK((bench.vgpr(8, 0) & 0xFFFFU) == 0x0001);
     CHECK((bench.vgpr(8, 16) & 0xFFFFU) == 0x8002);
     CHECK(bench.sgpr(22) == 0xFFFFFFFFU);

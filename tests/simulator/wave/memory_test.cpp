@@ -424,7 +424,7 @@ TEST_CASE("simulator memory: stores and atomics mark exactly the bytes that they
 }
 
 TEST_CASE("simulator memory: a load of some lanes changes nothing but their words", "[simulator][wave]") {
-  for (const VectorChoice vectors : {VectorChoice::best, VectorChoice::portable}) {
+  for (const VectorChoice vectors : {VectorChoice::best, VectorChoice::no_avx512, VectorChoice::portable}) {
     for (const U mask : {1U, 0x80000000U, 0x0FF000FFU, 0x7FFFFFFFU, 0xFFFFFFFEU, ~0U}) {
       Bench bench({.vectors = vectors});
       const std::vector<U> data = ramp(64);
@@ -440,6 +440,49 @@ TEST_CASE("simulator memory: a load of some lanes changes nothing but their word
         for (unsigned lane = 0; lane < 32; ++lane) {
           const bool loaded = (r == 4 || r == 7) && (mask >> lane & 1) != 0;
           CHECK(bench.vgpr(r, lane) == (loaded ? data[lane + 2] : 0xDEAD0000 + r));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("simulator memory: lanes that share places get the words that are there", "[simulator][wave]") {
+  using Places = U (*)(U lane);
+  const Places patterns[] = {
+      [](U) { return 40U; },                             // one place
+      [](U lane) { return lane / 8 * 3; },               // one for each eight lanes
+      [](U lane) { return lane % 8 * 5; },               // repeated after eight
+      [](U lane) { return lane % 16 * 7; },              // after sixteen
+      [](U lane) { return lane % 16 * 7 + lane / 24; },  // not quite
+      [](U lane) { return lane / 8 * 3 + (lane == 29 ? 1 : 0); },
+      [](U lane) { return lane * 37 % 128; },
+  };
+  const std::vector<U> data = ramp(256);
+  for (const VectorChoice vectors : {VectorChoice::best, VectorChoice::no_avx512, VectorChoice::portable}) {
+    for (std::size_t pattern = 0; pattern < std::size(patterns); ++pattern) {
+      for (const U mask : {~0U, 0xFFFF'7FFEU, 0x8000'0000U}) {
+        for (const U words : {1U, 2U, 3U, 4U}) {
+          Bench bench({.vectors = vectors});
+          bench.set_sgpr64(2, bench.memory.allocate(data));
+          std::memcpy(bench.lds.data(), data.data(), 1024);
+          for (unsigned lane = 0; lane < 32; ++lane) bench.vgpr(1, lane) = patterns[pattern](lane) * 4;
+          bench.set_exec(mask);
+          const std::string bits = std::to_string(32 * words);
+          REQUIRE_FALSE(bench.run(encode::join({encode::ds(("ds_load_b" + bits).c_str(), 4, 1, 0),
+                                                encode::flat(global, ("global_load_b" + bits).c_str(), 12, 1, 0, 2),
+                                                encode::ds(("ds_store_b" + bits).c_str(), 0, 1, 4, 0, 2048)})));
+          unsigned wrong = 0;
+          for (unsigned lane = 0; lane < 32; ++lane) {
+            for (unsigned w = 0; w < words; ++w) {
+              const U expected = (mask >> lane & 1U) != 0 ? data[patterns[pattern](lane) + w] : 0;
+              wrong += bench.vgpr(4 + w, lane) != expected || bench.vgpr(12 + w, lane) != expected ? 1 : 0;
+              U stored;
+              std::memcpy(&stored, bench.lds.data() + 2048 + (patterns[pattern](lane) + w) * 4, 4);
+              wrong += expected != 0 && stored != expected ? 1 : 0;
+            }
+          }
+          INFO("pattern " << pattern << ", " << words << " words, mask " << std::hex << mask);
+          CHECK(wrong == 0);
         }
       }
     }
