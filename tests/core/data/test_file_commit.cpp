@@ -17,12 +17,31 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <csignal>
+#include <optional>
 
 using namespace kiln;
 using namespace kiln::test;
 using Catch::Contains;
 
 namespace {
+
+// Something mounted while this lives, where the test may mount; open files do not keep it.
+class Mounted {
+ public:
+  Mounted(const char* source, fs::path place, const char* type, unsigned long flags, const char* options)
+      : place_(std::move(place)),
+        worked_(::geteuid() == 0 && ::mount(source, place_.c_str(), type, flags, options) == 0) {}
+  Mounted(const Mounted&) = delete;
+  Mounted& operator=(const Mounted&) = delete;
+  ~Mounted() {
+    if (worked_) ::umount2(place_.c_str(), MNT_DETACH);
+  }
+  explicit operator bool() const { return worked_; }
+
+ private:
+  fs::path place_;
+  bool worked_;
+};
 
 mode_t mode_of(const fs::path& file) {
   struct stat found {};
@@ -141,6 +160,7 @@ TEST_CASE("commit: a unit that fails changes nothing, and the others of its grou
   units.push_back(prepared({{folders.one("a"), "new"}, {folders.one("b"), "new"}}));
   units.push_back(prepared({{folders.one("c"), "new"}, {folders.one("d"), "new"}}));
   std::string word;
+  std::optional<Mounted> busy;
   SECTION("a hard link appears") {
     fs::create_hard_link(folders.one("b"), folders.two("b"));
     word = "2 hard links";
@@ -160,14 +180,12 @@ TEST_CASE("commit: a unit that fails changes nothing, and the others of its grou
     word = "gone/b";
   }
   SECTION("the second is a mount point, which no file can replace") {
-    if (::geteuid() != 0 ||
-        ::mount(folders.one("b").c_str(), folders.one("b").c_str(), nullptr, MS_BIND, nullptr) != 0) {
-      return;
-    }
+    busy.emplace(folders.one("b").c_str(), folders.one("b"), nullptr, MS_BIND, nullptr);
+    if (!*busy) return;
     word = "busy";
   }
   const auto statuses = commit_files(folders.state(), units);
-  ::umount(folders.one("b").c_str());
+  busy.reset();
   CHECK_FALSE(statuses[0].ok());
   CHECK_THAT(statuses[0].message, Contains(word));
   CHECK(statuses[1].ok());
@@ -352,7 +370,8 @@ TEST_CASE("commit: a full disk fails the unit and leaves the old files") {
     CHECK(WEXITSTATUS(state) == 0);
   }
   SECTION("a small file system") {
-    if (::geteuid() != 0 || ::mount("none", (folders.root / "other").c_str(), "tmpfs", 0, "size=64k") != 0) return;
+    const Mounted small("none", folders.root / "other", "tmpfs", 0, "size=64k");
+    if (!small) return;
     set({{folders.two("b"), "old"}});
     auto second = AtomicFile::create(folders.two("b"));
     REQUIRE(second);
@@ -365,7 +384,6 @@ TEST_CASE("commit: a full disk fails the unit and leaves the old files") {
     CHECK(contents_of(folders.one("a")) == "new");
     CHECK(contents_of(folders.two("b")) == "new");
     CHECK(fs::is_symlink(folders.one("link")));
-    ::umount((folders.root / "other").c_str());
     return;
   }
   CHECK(contents_of(folders.one("a")) == "old");
