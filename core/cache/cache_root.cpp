@@ -179,8 +179,11 @@ Status CacheRoot::release(const AsideProgram& program) const {
   if (!*folder) return {};
   const std::string from = file_name_of(program.key, program.quarantined ? quarantined_suffix : suspect_suffix);
   const std::string to = file_name_of(program.key, ".bin");
-  if (renameat2(folder->get(), from.c_str(), folder->get(), to.c_str(), RENAME_NOREPLACE) == 0) return {};
-  if (errno == EEXIST && unlinkat(folder->get(), from.c_str(), 0) == 0) return {};
+  struct stat at {};
+  // An empty file keeps the program of a layer or remote out, and has no program.
+  const bool is_empty = fstatat(folder->get(), from.c_str(), &at, AT_SYMLINK_NOFOLLOW) == 0 && at.st_size == 0;
+  if (!is_empty && renameat2(folder->get(), from.c_str(), folder->get(), to.c_str(), RENAME_NOREPLACE) == 0) return {};
+  if ((is_empty || errno == EEXIST) && unlinkat(folder->get(), from.c_str(), 0) == 0) return {};
   return errno == ENOENT ? Status() : system_error(who, "cannot be released", errno);
 }
 

@@ -134,6 +134,11 @@ bool DiskTier::is_set_aside(const ProgramKey& key, const Device& device) {
   return folder.quarantine_lasts(key.digest) || folder.holds(key.digest, StoredFile::suspect);
 }
 
+void DiskTier::keep_out_shared(const ProgramKey& key, const Device& device) {
+  Root* root = config_.read_only ? nullptr : open();
+  if (root != nullptr) static_cast<void>(store_of(*root, device).folder.write(key.digest, StoredFile::quarantined, {}));
+}
+
 Lookup DiskTier::find(const ProgramKey& key, const Device& device) {
   Root* root = open();
   if (root == nullptr) return {};
@@ -253,7 +258,7 @@ bool DiskTier::count_known_miss(const ProgramKey& key, const Device& device) {
     counters_.reject(Rejection::quarantined);
     const auto since_ns = folder.last_written_ns(key.digest, StoredFile::quarantined);
     const std::string until = since_ns ? ", until " + date_of(*since_ns / ns_per_s + quarantine_s) : std::string();
-    note_miss(key, Rejection::quarantined, "a process died loading it: quarantined" + until);
+    note_miss(key, Rejection::quarantined, "a process died of it or hung: quarantined" + until);
     return true;
   }
   if (folder.held_under_another_driver(key)) {

@@ -56,6 +56,9 @@ class DiskTier {
   bool holds(const ProgramKey& key, const Device& device);
   // Returns whether the program is suspect or quarantined.
   bool is_set_aside(const ProgramKey& key, const Device& device);
+  // Call if the program of a layer or remote hung. An empty quarantine file keeps it out until this machine has stored
+  // its own build, or a week has passed.
+  void keep_out_shared(const ProgramKey& key, const Device& device);
   // Hold the guard while the driver loads the result of find().
   LoadGuard loading(const ProgramKey& key, const Device& device);
   // Call after find() found nothing.

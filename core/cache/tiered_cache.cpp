@@ -267,6 +267,10 @@ Result<TieredCache::Obtained> TieredCache::load(const Request& request, const St
     const Status dispatched = dispatch_nothing(request.device, **program, dispatch_patience_);
     if (dispatched.code == StatusCode::device_lost || dispatched.code == StatusCode::timeout) {
       disk_.refuse(request.key, request.device, dispatched);
+      if (origin != Origin::disk) {  // it would be taken again and hang again
+        disk_.keep_out_shared(request.key, request.device);
+        hung_.remember({request.key.digest, &request.device}, {});
+      }
       return device_lost("program '" + request.key.label + "': its first dispatch: " + dispatched.message +
                          ". It is removed from the cache, and built anew at its next use");
     }
@@ -287,10 +291,14 @@ Result<TieredCache::Obtained> TieredCache::load(const Request& request, const St
   return Obtained{};
 }
 
-Result<TieredCache::Obtained> TieredCache::from_shared(const Request& request, Lookup& lookup) {
-  if (shared_ == nullptr || !request.device.info().serializes) return Obtained{};
+bool TieredCache::takes_shared(const ProgramKey& key, const Device& device) {
   // A program that is suspect or quarantined here is not taken from elsewhere either: its bytes may be the same.
-  if (disk_.is_set_aside(request.key, request.device)) return Obtained{};
+  return shared_ != nullptr && device.info().serializes && !hung_.find({key.digest, &device}) &&
+         !disk_.is_set_aside(key, device);
+}
+
+Result<TieredCache::Obtained> TieredCache::from_shared(const Request& request, Lookup& lookup) {
+  if (!takes_shared(request.key, request.device)) return Obtained{};
   const std::uint64_t start = now_ns();
   if (auto found = shared_->from_layers(request.key, request.device)) {
     auto loaded = load(request, {std::move(found->binary), found->build_ns}, Origin::layer, start, lookup);
@@ -316,7 +324,7 @@ Result<TieredCache::Obtained> TieredCache::from_remote(const Request& request, c
 
 Result<TieredCache::Obtained> TieredCache::from_lease_of_machines(const Request& request, Lookup& lookup,
                                                                   IfBusy if_busy) {
-  if (shared_ == nullptr || !request.device.info().serializes) return Obtained{};
+  if (!takes_shared(request.key, request.device)) return Obtained{};
   const auto lease = shared_->acquire_lease(request.key, request.device, if_busy == IfBusy::wait);
   if (lease.answer == RemoteTier::LeaseAnswer::busy) return Obtained{Origin::busy, {}, 0, 0};
   if (lease.program) return from_remote(request, *lease.program, lookup);
@@ -327,8 +335,7 @@ void TieredCache::prefetch(std::span<const ProgramRequest> requests) {
   if (shared_ == nullptr) return;
   std::map<Device*, std::vector<const ProgramKey*>> missing;
   for (const ProgramRequest& request : requests) {
-    if (!request.device->info().serializes || holds_here(*request.key, *request.device)) continue;
-    if (disk_.is_set_aside(*request.key, *request.device)) continue;
+    if (holds_here(*request.key, *request.device) || !takes_shared(*request.key, *request.device)) continue;
     missing[request.device].push_back(request.key);
   }
   for (const auto& [device, keys] : missing) shared_->prefetch(keys, *device);

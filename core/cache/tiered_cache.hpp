@@ -109,6 +109,8 @@ class TieredCache final : public ProgramCache, public WarmableCache, public Remo
   // Gives stored bytes to the driver. nothing: the driver refused them; the entry is removed.
   Result<Obtained> load(const Request& request, const StoredProgram& stored, Origin origin, std::uint64_t start_ns,
                         Lookup& lookup);
+  // Whether the program may come from a layer or remote.
+  bool takes_shared(const ProgramKey& key, const Device& device);
   // Looks in the layers, then in the remotes. A program of a remote is stored on disk before it is loaded.
   Result<Obtained> from_shared(const Request& request, Lookup& lookup);
   Result<Obtained> from_remote(const Request& request, const SharedProgram& shared, Lookup& lookup);
@@ -157,6 +159,7 @@ class TieredCache final : public ProgramCache, public WarmableCache, public Remo
   FailedBuilds failed_builds_;
   // Programs that were in memory before. Building one of them again counts as an eviction miss.
   RecentPlaces<std::monostate> once_held_{65536};
+  RecentPlaces<std::monostate> hung_{256};  // programs of layers and remotes; for folders that are only read
   SingleFlight<ProgramPlace, Obtained, ProgramPlaceHash> flights_;
   const std::unique_ptr<RemoteTier> shared_;  // null: neither layers nor remotes are configured
 };

@@ -1,7 +1,12 @@
 // Read-only layers of programs.
+#include "cache/driver_scratch.hpp"
+#include "core/cache/in_child.hpp"
 #include "core/cache/shared/sharing.hpp"
 
 #include <catch2/catch.hpp>
+
+#include <kiln/cache_admin.hpp>
+#include <kiln/driver_cache.hpp>
 
 namespace kiln::test {
 namespace {
@@ -102,6 +107,69 @@ TEST_CASE("layers: parent folders are made, and a key that ended signs none") {
   CHECK_THAT(refused.error().message, Catch::Contains("'old'") && Catch::Contains("ended on 2020-01-01"));
   CHECK(!std::filesystem::exists(layer));
   CHECK(create_layer(writer.config, {layer, "ci", {}, {}, {}})->programs == 1);
+}
+
+// Programs with driver files are dispatched once where they are loaded, if the process has a private folder for them.
+TEST_CASE("layers: a program of a layer or remote that hangs is used once, and this machine builds its own") {
+  const CacheTestFolder around;
+  const std::string setting(64, 'a'), share = "file://" + around.path().string();
+  const auto folder = around.path() / "driver" / DriverScratch::new_name(setting);
+  REQUIRE(prepare_driver_cache(folder).ok());
+  setenv("MESA_SHADER_CACHE_DIR", folder.c_str(), 1);
+  const auto kept = DriverScratch::of_process();
+  unsetenv("MESA_SHADER_CACHE_DIR");
+  REQUIRE(kept != nullptr);
+  SharingMachine writer, reader;
+  writer.device.driver_setting = setting;
+  writer.device.driver_files = {{mesa_name, {std::byte{1}}}};
+  writer.write_to(share);
+  writer.build({"one"});
+  const bool remote = GENERATE(false, true), read_only = GENERATE(false, true);
+  if (remote) {
+    REQUIRE(writer.push().written == 1);
+    reader.read_from(share, writer);
+    reader.expect_slow_answers(share);
+  } else {
+    const auto layer = writer.temporary.path() / "layer";
+    REQUIRE(create_layer(writer.config, {layer, "ci", {}, {}, {}}));
+    REQUIRE(trust_sharing_key(reader.config, "image", writer.key(), "", KeyFolder::system));
+    reader.config.layers = {layer};
+  }
+  reader.config.read_only = read_only;
+  reader.device.hangs_after = 0;
+  ProcessSharing sharing;
+  sharing.dispatch_patience = 5ms;
+  const auto open = [&] {
+    setenv("MESA_SHADER_CACHE_DIR", folder.c_str(), 1);
+    auto cache = reader.open(sharing);
+    unsetenv("MESA_SHADER_CACHE_DIR");
+    return cache;
+  };
+  {
+    const auto cache = open();
+    const auto hung = acquire(*cache, "one", reader.device);
+    REQUIRE(!hung);
+    CHECK(hung.error().code == StatusCode::device_lost);
+    CHECK(reader.files(".bin").empty());
+    CHECK(acquire(*cache, "one", reader.device)->tier == Tier::built);
+    CHECK(reader.device.loads == 1);
+  }
+  CHECK(reader.files(".quarantined").empty());
+  if (!read_only) CHECK(acquire(*open(), "one", reader.device)->tier == Tier::disk);
+}
+
+TEST_CASE("layers: the quarantine of a program that hung can be ended, and leaves no entry") {
+  SharingMachine reader;
+  {
+    CacheCounters counters;
+    DiskTier disk({}, reader.config, counters);
+    disk.keep_out_shared(key_for("one", reader.device), reader.device);
+    CHECK(disk.is_set_aside(key_for("one", reader.device), reader.device));
+  }
+  REQUIRE(reader.files(".quarantined").size() == 1);
+  CHECK(release_programs(reader.config, key_for("one", reader.device).digest.hex())->size() == 1);
+  CHECK(reader.files(".quarantined").empty());
+  CHECK(reader.files(".bin").empty());
 }
 
 }  // namespace
