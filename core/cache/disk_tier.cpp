@@ -50,9 +50,16 @@ DiskTier::DeviceStore::DeviceStore(int root, const DeviceInfo& device, const Pro
         const bool second = before_ns && *before_ns / ns_per_s > seconds_now() - second_death_s;
         const bool condemned = !has_trial && second;
         const StoredFile as = condemned ? StoredFile::quarantined : StoredFile::suspect;
-        if (!folder.set_aside(mark.digest, as, mark.since_s)) return;
+        const bool was_stored = folder.set_aside(mark.digest, as, mark.since_s);
+        if (!was_stored) {  // of a layer, or removed since: nothing but an empty file can keep it out
+          for (const StoredFile file : {StoredFile::suspect, StoredFile::program, StoredFile::quarantined}) {
+            if (folder.holds(mark.digest, file)) return;
+          }
+          if (!folder.write(mark.digest, StoredFile::quarantined, {}).ok()) return;
+        }
         if (condemned) folder.forget(mark.digest, StoredFile::suspect);
-        const std::string what = condemned   ? "a second process died of it: it is quarantined and built anew"
+        const std::string what = !was_stored ? "a process died of it or beside it: it is taken from no layer or remote"
+                                 : condemned ? "a second process died of it: it is quarantined and built anew"
                                  : has_trial ? "a process died of it or beside it: it is tried in a child first"
                                              : "a process died of it or beside it: it is built anew";
         log.write(

@@ -142,7 +142,8 @@ std::string Recovery::ask_for_all(const CacheConfig& config, const std::vector<E
     const bool found = !marked && one.stored == Stored::whole && !foreign;
     if (found) {
       ++disk_hits;
-    } else if (marked ? one.suspect || one.quarantined : one.stored == Stored::absent && one.quarantined) {
+    } else if (marked ? one.suspect || one.quarantined
+                      : one.stored == Stored::absent && (one.quarantined || (one.marked && !one.suspect))) {
       ++rejected.quarantined;
     } else if (one.stored == Stored::damaged && !marked) {  // one that is marked is a suspect, and built anew
       ++rejected.corrupt;

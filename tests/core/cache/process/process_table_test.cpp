@@ -86,13 +86,14 @@ TEST_CASE("cache::process_table: whatever stands in it, programs are served") {
   CHECK(folder.log.warnings().empty());
 }
 
-TEST_CASE("cache::process_table: marks of programs that are not there are passed over") {
+TEST_CASE("cache::process_table: the mark of a program that is not there quarantines that alone") {
   Folder folder;
   std::string slot = encode_slot(1, 1);
   const MarkText mark = encode_mark({Doing::loading, sha256("nothing"), 2'000'000'000});
   slot.replace(slot_header_bytes, mark_bytes, mark.data(), mark_bytes);
   overwrite(folder.table, std::as_bytes(std::span(slot)));
   CHECK(acquire(*folder.open(), "one", folder.device)->tier == Tier::disk);
+  CHECK(folder.files(".quarantined").size() == 1);
   CHECK(folder.log.warnings().empty());
 }
 

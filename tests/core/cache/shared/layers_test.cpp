@@ -8,6 +8,8 @@
 #include <kiln/cache_admin.hpp>
 #include <kiln/driver_cache.hpp>
 
+#include <csignal>
+
 namespace kiln::test {
 namespace {
 
@@ -156,6 +158,30 @@ TEST_CASE("layers: a program of a layer or remote that hangs is used once, and t
   }
   CHECK(reader.files(".quarantined").empty());
   if (!read_only) CHECK(acquire(*open(), "one", reader.device)->tier == Tier::disk);
+}
+
+TEST_CASE("layers: a program of a layer that a driver dies of is used once, and this machine builds its own") {
+  SharingMachine writer, reader;
+  writer.write_to("file:///nowhere");
+  writer.build({"one"});
+  const auto layer = writer.temporary.path() / "layer";
+  REQUIRE(create_layer(writer.config, {layer, "ci", {}, {}, {}}));
+  REQUIRE(trust_sharing_key(reader.config, "image", writer.key(), "", KeyFolder::system));
+  reader.config.layers = {layer};
+  reader.device.on_load = [](const KernelSource&) {
+    std::signal(SIGSEGV, SIG_DFL);  // not the test framework's
+    raise(SIGSEGV);
+  };
+  const auto ask = [&] {
+    return in_child([&]() -> std::string {
+      const auto got = acquire(*reader.open(), "one", reader.device);
+      return got ? std::string(to_string(got->tier)) : got.error().text();
+    });
+  };
+  CHECK(ask().signal == SIGSEGV);
+  CHECK(ask().said == "built");
+  CHECK(reader.files(".bin").size() == 1);
+  CHECK(reader.files(".quarantined").empty());
 }
 
 TEST_CASE("layers: the quarantine of a program that hung can be ended, and leaves no entry") {
