@@ -76,8 +76,7 @@ Status JobBench::run(RunRequest& request, VariantSamples* samples) {
   if (samples == nullptr) return {};
   samples->wall_ns.push_back(report.median.wall_ns);
   samples->device_ns.push_back(report.median.device_ns);
-  samples->source_digest.clear();
-  for (const std::string& key : report.keys) samples->source_digest += key.substr(0, 16);
+  samples->source_digest = source_digest_of(report);
   return {};
 }
 

@@ -304,7 +304,7 @@ Result<VariantSamples> measure(Bench& bench, const Say& say, const std::string& 
   bench.request.poison = true;
   const auto first = run_and_judge(bench, variant, samples);
   if (!first) return first.error();
-  for (const std::string& key : first->keys) samples.source_digest += key.substr(0, 16);
+  samples.source_digest = source_digest_of(*first);
   bench.request.poison = false;
   double contention = 0;
   for (std::uint32_t run = 0; run < runs; ++run) {

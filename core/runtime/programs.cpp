@@ -108,7 +108,9 @@ Result<AcquiredPrograms> Programs::acquire(Job& job, Device& device, Plan plan) 
   report.tier = programs->tier;
   report.build_ns = programs->build_ns;
   report.keys.clear();
+  report.prepare_keys.clear();
   for (const ProgramKey& key : programs->plan.keyed->passes) report.keys.push_back(key.digest.hex());
+  for (const ProgramKey& key : programs->plan.keyed->prepare) report.prepare_keys.push_back(key.digest.hex());
   job.plan_notes = programs->plan.keyed->plan->notes;
   return programs;
 }

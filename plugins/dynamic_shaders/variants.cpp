@@ -109,7 +109,9 @@ std::string_view only_variant(const KernelSpec& spec) noexcept {
 
 std::string source_digest(const KernelPlan& plan, const DeviceInfo& device) {
   std::string digest;
-  for (const Pass& pass : plan.passes) digest += key_of(pass.source, device, {}).digest.hex().substr(0, 16);
+  for (const auto* const passes : {&plan.prepare, &plan.passes}) {
+    for (const Pass& pass : *passes) digest += key_of(pass.source, device, {}).digest.hex().substr(0, 16);
+  }
   return digest;
 }
 

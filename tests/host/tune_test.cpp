@@ -15,6 +15,7 @@
 
 using namespace kiln::test;
 using Catch::Matchers::Contains;
+using Catch::Matchers::EndsWith;
 
 namespace {
 
@@ -86,6 +87,14 @@ TEST_CASE("tune finds a winner, keeps it, and a later run uses it without buildi
   CHECK(report["jobs"][0]["variant"] == winner);
   CHECK(report["jobs"][0]["verified"] == true);
   CHECK(report["cache"]["builds"] == 0);
+  const auto lines = tuning_lines(folder / "cache/tuning.tsv");
+  const auto won = std::ranges::find(lines, "winner", &TuningLine::verdict);
+  REQUIRE(won != lines.end());
+  const std::string source = won->fields[TuningLine::source];
+  std::string passes;
+  for (const std::string key : report["jobs"][0]["program"]["keys"]) passes += key.substr(0, 16);
+  CHECK_THAT(source, EndsWith(passes));
+  CHECK((source == passes) == (winner == "direct/plain"));  // all others prepare the weights
 
   const Finished again = tune(folder, {"--budget", "1 s"});
   REQUIRE(again.status == 0);

@@ -117,7 +117,16 @@ struct RunReport {
   // Of a pipeline: its steps, the device memory of its intermediates, and the most that is needed at the same time.
   std::vector<StepReport> steps{};
   std::uint64_t intermediate_bytes = 0, live_bytes = 0;
+  std::vector<std::string> prepare_keys{};  // as `keys`, of the passes that prepare constants
 };
+
+// The digest of the programs that ran: VariantSamples::source_digest.
+inline std::string source_digest_of(const RunReport& report) {
+  std::string digest;
+  for (const std::string& key : report.prepare_keys) digest += key.substr(0, 16);
+  for (const std::string& key : report.keys) digest += key.substr(0, 16);
+  return digest;
+}
 
 struct ReplayTerms {
   std::optional<std::chrono::nanoseconds> timeout;  // nullopt: [executor] timeout

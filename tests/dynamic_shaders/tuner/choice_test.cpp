@@ -78,6 +78,20 @@ TEST_CASE("choice: a winner serves while its sources are those that won") {
   CHECK(by == "cost model");
 }
 
+TEST_CASE("choice: the digest of a variant's sources includes the passes that prepare constants") {
+  const Conv2dSpec spec = layer(28);
+  std::size_t preparing = 0;
+  for (const Candidate& each : conv_space(spec, device())) {
+    auto plan = plan_of(spec, device(), Dialect::glsl, each.variant);
+    if (!plan || plan->prepare.empty()) continue;
+    ++preparing;
+    const std::string before = source_digest(*plan, device());
+    plan->prepare[0].source.text += " ";
+    CHECK(source_digest(*plan, device()) != before);
+  }
+  CHECK(preparing != 0);
+}
+
 TEST_CASE("choice: what was rejected does not serve until its sources change") {
   for (const KernelSpec& spec : {KernelSpec(layer(28)), KernelSpec(GemmSpec{64, 96, 128})}) {
     TuningDatabase database({});
