@@ -460,6 +460,30 @@ TEST_CASE("jobs: tuning measures each variant, reports progress and leaves the t
   CHECK(std::string(report_of(job.get()).variant) == outcome["variant"].get<std::string>());
 }
 
+TEST_CASE("jobs: a variant that writes infinities agrees with no other one") {
+  Jobs jobs;
+  if (!jobs.has("opengl:0")) return;
+  const Job job = job_of(jobs.runtime, "kinds");
+  std::vector<float> values(64);
+  const std::int64_t shape[] = {64};
+  const kiln_tensor tensor = kiln_tensor_of(values.data(), KILN_F32, 1, shape);
+  const char* const kinds[] = {"0", "1", "2"};
+  must(kiln_job_kernel(job.get(), "kinds.comp",
+                       "#version 430 core\nlayout(local_size_x = 64) in;\n"
+                       "layout(std430, binding = 0) writeonly buffer V { float v[]; };\n"
+                       "const float inf = uintBitsToFloat(0x7f800000u);\n"
+                       "void main() { v[gl_GlobalInvocationID.x] = KIND == 2 ? inf : 1.0; }\n"));
+  must(kiln_job_buffer(job.get(), "V", KILN_WRITE, &tensor));
+  must(kiln_job_parameter(job.get(), "KIND", kinds, 3));
+  must(kiln_job_grid(job.get(), 1, 1, 1));
+  char* json = nullptr;
+  must(kiln_job_tune(job.get(), "opengl:0", 3000, nullptr, nullptr, &json));
+  const auto outcome = nlohmann::json::parse(json);
+  kiln_text_free(json);
+  REQUIRE(outcome["rejected"].size() == 1);
+  CHECK_THAT(outcome["rejected"].dump(), Catch::Contains("KIND=2"));
+}
+
 TEST_CASE("jobs: opening a runtime changes no variable of the environment") {
   std::vector<std::string> before, after;
   for (char** each = environ; *each != nullptr; ++each) before.emplace_back(*each);
