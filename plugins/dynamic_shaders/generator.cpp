@@ -65,6 +65,12 @@ Status check_dialect(Dialect dialect, const KernelSpec& spec) {
                      ", writes glsl and opencl_c");
 }
 
+// Of those written here, in the order in which the runtime asks. invalid: none.
+Dialect dialect_read_by(const DeviceInfo& device) {
+  const auto read = std::ranges::find_first_of(device.dialects, written);
+  return read == device.dialects.end() ? Dialect::invalid : *read;
+}
+
 constexpr std::uint32_t audit_runs = 9;
 constexpr double audit_slack = 1.25;  // a machine has its moods: what is slower than that, and clearly so, is stale
 constexpr std::chrono::nanoseconds audit_limit = std::chrono::seconds(20);
@@ -307,9 +313,7 @@ TuningState Generator::state(const KernelSpec& spec, const DeviceInfo& device) n
   if (!only_variant(spec).empty()) return TuningState::fixed;
   refresh();
   const auto winner = database_.winner(device_digest(device), record_spec(spec));
-  const auto read = std::ranges::find_first_of(device.dialects, written);  // in the order in which the runtime asks
-  const bool none = read == device.dialects.end();
-  const Dialect its = kernel != nullptr ? kernel->dialect : none ? Dialect::invalid : *read;
+  const Dialect its = kernel != nullptr ? kernel->dialect : dialect_read_by(device);
   if (!winner || !is_of_today(*winner, spec, device, its)) return TuningState::untuned;
   return winner->stale() ? TuningState::stale : TuningState::tuned;
 } catch (...) {
@@ -335,7 +339,12 @@ std::string Generator::winners_text(const DeviceInfo& device) noexcept {
 
 Result<MergedTuning> Generator::merge_foreign(std::string_view text, const DeviceInfo& device) noexcept try {
   refresh();
-  return database_.merge_foreign(text, device_digest(device));
+  return database_.merge_foreign(text, device_digest(device), [&](const TuningRecord& record) {
+    const auto conv = conv_of(record.spec);
+    const auto gemm = gemm_of(record.spec);
+    if (!conv && !gemm) return true;  // of a user's kernel, which only its job can tell
+    return is_of_today(record, conv ? KernelSpec(*conv) : KernelSpec(*gemm), device, dialect_read_by(device));
+  });
 } catch (...) {
   return caught();
 }

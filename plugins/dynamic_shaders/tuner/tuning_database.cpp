@@ -245,7 +245,8 @@ Result<MergedTuning> TuningDatabase::merge(std::string_view text) {
   return merged;
 }
 
-Result<MergedTuning> TuningDatabase::merge_foreign(std::string_view text, std::string_view device) {
+Result<MergedTuning> TuningDatabase::merge_foreign(std::string_view text, std::string_view device,
+                                                   const std::function<bool(const TuningRecord&)>& is_usable) {
   if (!text.starts_with(header)) return other_form(text);
   MergedTuning merged;
   std::vector<TuningRecord> taken;
@@ -260,8 +261,10 @@ Result<MergedTuning> TuningDatabase::merge_foreign(std::string_view text, std::s
                         std::ranges::none_of(here, [&](const TuningRecord& ours) {
                           if (ours.verdict == Verdict::foreign) return ours.when >= record->when;
                           return ours.verdict == Verdict::winner ||
-                                 (ours.variant == record->variant && ours.source == record->source);
-                        });
+                                 (ours.variant == record->variant &&
+                                  (ours.source == record->source || ours.is_refused()));
+                        }) &&
+                        (!is_usable || is_usable(*record));
     ++(wanted ? merged.taken : merged.older);
     if (!wanted) return;
     record->verdict = Verdict::foreign;

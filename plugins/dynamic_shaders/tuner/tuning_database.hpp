@@ -16,6 +16,7 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -91,9 +92,10 @@ class TuningDatabase {
   // Puts those records of such a text that are newer than what is here. An imported winner that is older than the
   // winner here becomes `measured`. corrupt: the text does not begin as one.
   Result<MergedTuning> merge(std::string_view text);
-  // Puts the winners of such a text as foreign ones: those of `device`, for shapes without a winner, and of which this
-  // machine has measured nothing with the same sources.
-  Result<MergedTuning> merge_foreign(std::string_view text, std::string_view device);
+  // Puts the winners of such a text as foreign ones: those of `device` that are usable, for shapes without a winner,
+  // and of which this machine has measured nothing with the same sources and refused nothing. Empty: all are usable.
+  Result<MergedTuning> merge_foreign(std::string_view text, std::string_view device,
+                                     const std::function<bool(const TuningRecord&)>& is_usable = {});
   // The winners on a device and the foreign ones, as a text of winners alone; empty: there are none.
   std::string winners_text(std::string_view device);
 

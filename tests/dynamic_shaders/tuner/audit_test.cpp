@@ -277,7 +277,12 @@ TEST_CASE("dynamic_shaders::exchange: one that is slower, wrong, crashes or is o
   Generator other(m.there.folder);
   Fixture third;
   Generator reader(third.folder);
-  REQUIRE(reader.merge_foreign(other.winners_text(m.there.device), third.device)->taken == 1);
+  CHECK(reader.merge_foreign(other.winners_text(m.there.device), third.device)->older == 1);
+  // One that came in before this machine had this version.
+  const std::string machine = device_digest(third.device), shape = canonical_text(third.spec);
+  TuningRecord waiting = *TuningDatabase(m.there.folder / "tuning.tsv").winner(machine, shape);
+  waiting.verdict = Verdict::foreign;
+  REQUIRE(TuningDatabase(third.folder / "tuning.tsv").put({waiting}).ok());
   TuneOptions options;
   options.audit = true;
   CHECK_THAT(reader.tune(third.spec, third.device, Dialect::glsl, third.bench, options)->stale,

@@ -194,6 +194,25 @@ TEST_CASE("tuning database: it is bounded, and the oldest shapes go first") {
   CHECK(database.of("d0", "s10").size() == 1);
 }
 
+TEST_CASE("tuning database: a winner of another machine does not replace what was rejected here") {
+  TuningDatabase database({});
+  const TuningRecord rejected = record_for("s", "a", Verdict::rejected);
+  REQUIRE(database.put({rejected}).ok());
+  TuningRecord theirs = record_for("s", "a", Verdict::winner);
+  for (const std::string source : {"abc", "of another version"}) {
+    theirs.source = source;
+    const auto merged = database.merge_foreign("kiln-tuning 1\n" + to_line(theirs), "d0");
+    REQUIRE(merged.has_value());
+    CHECK(merged->taken == 0);
+    REQUIRE(database.of("d0", "s").size() == 1);
+    CHECK(database.of("d0", "s")[0].verdict == Verdict::rejected);
+  }
+  theirs.variant = "b";
+  const std::string text = "kiln-tuning 1\n" + to_line(theirs);
+  CHECK(database.merge_foreign(text, "d0", [](const TuningRecord&) { return false; })->older == 1);
+  CHECK(database.merge_foreign(text, "d0")->taken == 1);
+}
+
 TEST_CASE("tuning database: one that is only read is read, and stays as it is") {
   const Folder folder;
   REQUIRE(TuningDatabase(folder.file()).put({record_for("s", "a", Verdict::winner)}).ok());
