@@ -257,14 +257,18 @@ Result<MergedTuning> TuningDatabase::merge_foreign(std::string_view text, std::s
       return;
     }
     const std::vector<TuningRecord> here = of(record->device, record->spec);
-    const bool wanted = record->device == device && record->verdict == Verdict::winner && !record->stale() &&
-                        std::ranges::none_of(here, [&](const TuningRecord& ours) {
-                          if (ours.verdict == Verdict::foreign) return ours.when >= record->when;
-                          return ours.verdict == Verdict::winner ||
-                                 (ours.variant == record->variant &&
-                                  (ours.source == record->source || ours.is_refused()));
-                        }) &&
-                        (!is_usable || is_usable(*record));
+    const bool is_winner = record->device == device && record->verdict == Verdict::winner && !record->stale();
+    if (is_winner) {
+      const std::lock_guard lock(mutex_);
+      const auto [given, is_new] = given_.try_emplace({record->device, record->spec}, *record);
+      if (!is_new && given->second.when < record->when) given->second = *record;
+    }
+    const auto is_better = [&](const TuningRecord& ours) {
+      if (ours.verdict == Verdict::foreign) return ours.when >= record->when;
+      return ours.verdict == Verdict::winner ||
+             (ours.variant == record->variant && (ours.source == record->source || ours.is_refused()));
+    };
+    const bool wanted = is_winner && std::ranges::none_of(here, is_better) && (!is_usable || is_usable(*record));
     ++(wanted ? merged.taken : merged.older);
     if (!wanted) return;
     record->verdict = Verdict::foreign;
@@ -276,15 +280,25 @@ Result<MergedTuning> TuningDatabase::merge_foreign(std::string_view text, std::s
 }
 
 std::string TuningDatabase::winners_text(std::string_view device) {
-  std::vector<TuningRecord> records = winners(device);
-  std::erase_if(records, [](const TuningRecord& record) { return record.stale(); });
-  for (TuningRecord& record : all_foreign(device)) {
-    record.verdict = Verdict::winner;
-    records.push_back(std::move(record));
+  std::map<std::string, TuningRecord> shown;  // by spec
+  for (TuningRecord& record : winners(device)) {
+    if (!record.stale()) shown.try_emplace(record.spec, std::move(record));
   }
-  if (records.empty()) return {};
+  std::vector<TuningRecord> others = all_foreign(device);
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [key, record] : given_) {
+      if (key.first == device) others.push_back(record);
+    }
+  }
+  std::ranges::stable_sort(others, std::greater<>(), &TuningRecord::when);
+  for (TuningRecord& record : others) {
+    record.verdict = Verdict::winner;
+    shown.try_emplace(record.spec, std::move(record));
+  }
+  if (shown.empty()) return {};
   std::string text(header);
-  for (const TuningRecord& record : records) text += to_line(record);
+  for (const auto& [spec, record] : shown) text += to_line(record);
   return text;
 }
 

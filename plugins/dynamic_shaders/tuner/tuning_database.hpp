@@ -96,7 +96,8 @@ class TuningDatabase {
   // and of which this machine has measured nothing with the same sources and refused nothing. Empty: all are usable.
   Result<MergedTuning> merge_foreign(std::string_view text, std::string_view device,
                                      const std::function<bool(const TuningRecord&)>& is_usable = {});
-  // The winners on a device and the foreign ones, as a text of winners alone; empty: there are none.
+  // The winners on a device and, for the other shapes, the newest of the foreign ones and of those that merge_foreign()
+  // was given, as a text of winners alone; empty: there are none.
   std::string winners_text(std::string_view device);
 
  private:
@@ -118,6 +119,7 @@ class TuningDatabase {
   std::size_t damaged_ = 0;
   std::atomic<bool> has_winners_{false};
   std::map<Key, std::vector<TuningRecord>> records_;
+  std::map<Key, TuningRecord> given_;  // to merge_foreign(): the newest winner of each shape
 };
 
 }  // namespace kiln::dynamic_shaders

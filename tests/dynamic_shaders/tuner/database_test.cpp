@@ -213,6 +213,32 @@ TEST_CASE("tuning database: a winner of another machine does not replace what wa
   CHECK(database.merge_foreign(text, "d0")->taken == 1);
 }
 
+TEST_CASE("tuning database: winners of other machines that are not needed here are passed on unchanged") {
+  const std::string head = "kiln-tuning 1\n";
+  TuningDatabase database({});
+  TuningRecord stale = record_for("stale here", "a", Verdict::winner);
+  stale.why = "runs in a row took longer";
+  const TuningRecord ours = record_for("won here", "a", Verdict::winner);
+  REQUIRE(database.put({ours, stale, record_for("measured here", "a"), record_for("rejected", "a", Verdict::rejected)})
+              .ok());
+  TuningRecord theirs = record_for("measured here", "a", Verdict::winner);
+  std::string remote = head, expected = head;
+  for (const std::string spec : {"measured here", "rejected", "stale here", "won here"}) {
+    theirs.spec = spec;
+    theirs.wall_ns = {1000};
+    remote += to_line(theirs);
+    expected += to_line(spec == ours.spec ? ours : theirs);
+  }
+  CHECK(database.merge_foreign(remote, "d0")->taken == 0);
+  CHECK(database.winners_text("d0") == expected);
+  CHECK(database.winners_text("d1").empty());
+  theirs.spec = "rejected";
+  theirs.when -= 1;
+  theirs.variant = "older";
+  CHECK(database.merge_foreign(head + to_line(theirs), "d0")->taken == 1);  // another variant than the rejected one
+  CHECK(database.winners_text("d0") == expected);
+}
+
 TEST_CASE("tuning database: one that is only read is read, and stays as it is") {
   const Folder folder;
   REQUIRE(TuningDatabase(folder.file()).put({record_for("s", "a", Verdict::winner)}).ok());
