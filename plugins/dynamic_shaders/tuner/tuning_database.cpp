@@ -233,6 +233,10 @@ Result<MergedTuning> TuningDatabase::merge(std::string_view text) {
     }
     bool older = false;
     for (const TuningRecord& ours : of(record->device, record->spec)) {
+      // The winner here stays one: that of the text may be older, and would not take its place.
+      if (ours.verdict == Verdict::winner && ours.variant == record->variant && record->verdict != Verdict::winner) {
+        older = true;
+      }
       if (ours.when < record->when) continue;
       older = older || ours.variant == record->variant;
       if (ours.verdict == Verdict::winner && record->verdict == Verdict::winner) record->verdict = Verdict::measured;

@@ -90,7 +90,8 @@ class TuningDatabase {
   // As the file has it.
   std::string text();
   // Puts those records of such a text that are newer than what is here. An imported winner that is older than the
-  // winner here becomes `measured`. corrupt: the text does not begin as one.
+  // winner here becomes `measured`, and only an imported winner takes the place of the winner here. corrupt: the text
+  // does not begin as one.
   Result<MergedTuning> merge(std::string_view text);
   // Puts the winners of such a text as foreign ones: those of `device` that are usable, for shapes without a winner,
   // and of which this machine has measured nothing with the same sources and refused nothing. Empty: all are usable.

@@ -239,6 +239,27 @@ TEST_CASE("tuning database: winners of other machines that are not needed here a
   CHECK(database.winners_text("d0") == expected);
 }
 
+TEST_CASE("tuning database: an import leaves no shape without the winner that it had") {
+  TuningDatabase database({});
+  const TuningRecord ours = record_for("s", "a", Verdict::winner);
+  TuningRecord older = record_for("s", "b", Verdict::winner), newer = record_for("s", "a");
+  older.when -= 1;
+  newer.when += 1;
+  newer.verdict = GENERATE(Verdict::measured, Verdict::foreign);
+  REQUIRE(database.put({ours}).ok());
+  const bool first = GENERATE(true, false);
+  const auto merged =
+      database.merge("kiln-tuning 1\n" + (first ? to_line(older) + to_line(newer) : to_line(newer) + to_line(older)));
+  REQUIRE(merged.has_value());
+  CHECK(merged->taken == 1);
+  CHECK(merged->older == 1);
+  REQUIRE(database.winner("d0", "s").has_value());
+  CHECK(database.winner("d0", "s")->variant == "a");
+  older.when += 2;  // a newer winner takes its place
+  CHECK(database.merge("kiln-tuning 1\n" + to_line(older))->taken == 1);
+  CHECK(database.winner("d0", "s")->variant == "b");
+}
+
 TEST_CASE("tuning database: one that is only read is read, and stays as it is") {
   const Folder folder;
   REQUIRE(TuningDatabase(folder.file()).put({record_for("s", "a", Verdict::winner)}).ok());
