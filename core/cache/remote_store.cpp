@@ -4,22 +4,21 @@
 
 #include "base/os/atomic_file.hpp"
 #include "base/os/file_lock.hpp"
+#include "base/os/private_folder.hpp"
 #include "cache/key_material.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
-#include <fstream>
 #include <mutex>
 #include <set>
 #include <string>
 #include <utility>
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -134,8 +133,7 @@ namespace {
 constexpr std::string_view file_scheme = "file://";
 constexpr const char* lock_name = ".index.lock";
 constexpr std::chrono::milliseconds index_patience{500};
-constexpr std::string_view unfinished_prefix = ".kiln-";  // of objects that are being written
-constexpr std::chrono::hours most_unfinished_age{1};      // then whoever wrote it is dead
+constexpr std::int64_t most_unfinished_age_s = 3600;  // then whoever wrote it is dead
 
 Status over(const RemoteLimits& limits) {
   if (limits.stop != nullptr && limits.stop->load()) return cancelled("stopped");
@@ -151,14 +149,12 @@ class FileStore final : public RemoteStore {
                                                     const RemoteLimits& limits) noexcept override try {
     using Object = std::optional<std::vector<std::byte>>;
     if (Status status = over(limits); !status.ok()) return status;
-    const Result<RegularFile> file = RegularFile::open(folder_ / name);
-    if (!file) {
-      if (file.error().code != StatusCode::not_found) return file.error();
-      // A missing program is no failure, but a missing share is.
-      struct stat at {};
-      if (stat(folder_.c_str(), &at) == 0 && S_ISDIR(at.st_mode)) return Object();
-      return unavailable("folder " + folder_.string() + ": does not exist");
-    }
+    const Result<UniqueFd> folder = open_inner(folder_of(name), Create::no);
+    if (!folder) return folder.error();
+    if (!*folder) return Object();
+    const Result<RegularFile> file = RegularFile::open_at(folder->get(), file_of(name), SymbolicLink::refuse);
+    if (!file && file.error().code == StatusCode::not_found) return Object();
+    if (!file) return file.error().within("folder " + (folder_ / folder_of(name)).string());
     auto bytes = file->contents(limits.most_bytes);
     if (!bytes) return std::move(bytes).error();
     return Object(std::move(*bytes));
@@ -169,83 +165,69 @@ class FileStore final : public RemoteStore {
   Status put(const std::string& name, std::span<const std::byte> bytes, const RemoteLimits& limits) noexcept override
       try {
     if (Status status = over(limits); !status.ok()) return status;
-    const std::filesystem::path path = folder_ / name;
-    if (Status status = make_folder(path.parent_path()); !status.ok()) return status;
-    sweep_once(path.parent_path());
-    // Not AtomicFile: it syncs, and the signature of an object detects damage after a power failure.
-    std::string unfinished = (path.parent_path() / (std::string(unfinished_prefix) + "XXXXXX")).string();
-    const UniqueFd file(mkostemp(unfinished.data(), O_CLOEXEC));
-    if (!file) return file_failure(path, "cannot be created", errno);
-    Status status = write_all(file.get(), path, bytes);
-    // As a new file would have it: other users of the share read it.
-    if (status.ok() && fchmod(file.get(), 0666 & ~file_mask()) != 0) status = file_failure(path, "mode", errno);
-    if (status.ok() && rename(unfinished.c_str(), path.c_str()) != 0) {
-      status = file_failure(path, "cannot be given its name", errno);
-    }
-    if (!status.ok()) unlink(unfinished.c_str());
-    return status;
+    const Result<UniqueFd> folder = open_inner(folder_of(name), Create::yes);
+    if (!folder) return folder.error();
+    sweep_once(folder->get(), folder_of(name));
+    const std::string who = "folder " + (folder_ / folder_of(name)).string();
+    // Readable as any new file: other users of the share read it.
+    Result<NewFile> file = NewFile::create(folder->get(), file_of(name), 0666);
+    if (!file) return file.error().within(who);
+    Status status = file->write(bytes);
+    if (status.ok()) status = file->commit();
+    return status.ok() ? status : status.within(who);
   } catch (...) {
     return caught();
   }
 
   Status add_to_index(const std::string& folder, const RemoteIndex& more, const RemoteLimits& limits) noexcept override
       try {
-    const std::filesystem::path path = folder_ / folder;
-    if (Status status = make_folder(path); !status.ok()) return status;
+    const Result<UniqueFd> opened = open_inner(folder, Create::yes);
+    if (!opened) return opened.error();
     // Without the lock an entry of another writer may be lost: a build, and no wrong program.
-    const UniqueFd opened(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    const auto lock = opened ? BriefLock::take(opened.get(), lock_name, index_patience) : std::optional<BriefLock>();
+    const auto lock = BriefLock::take(opened->get(), lock_name, index_patience);
     return RemoteStore::add_to_index(folder, more, limits);
   } catch (...) {
     return caught();
   }
 
  private:
+  static std::string folder_of(const std::string& name) { return name.substr(0, name.find('/')); }
+  static std::string file_of(const std::string& name) { return name.substr(name.find('/') + 1); }
+
+  // Not through a symbolic link: others who can write to the share could lead what is written here anywhere. Empty:
+  // there is no such folder. A missing share is an error.
+  Result<UniqueFd> open_inner(const std::string& name, Create create) const {
+    const UniqueFd share(open(folder_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!share && errno == ENOENT) return unavailable("folder " + folder_.string() + ": does not exist");
+    if (!share) return file_failure(folder_, "cannot be opened", errno);
+    const std::filesystem::path path = folder_ / name;
+    if (create == Create::yes && mkdirat(share.get(), name.c_str(), 0777) != 0 && errno != EEXIST) {
+      return file_failure(path, "cannot be created", errno);
+    }
+    UniqueFd inner(openat(share.get(), name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!inner && errno != ENOENT) return file_failure(path, "cannot be opened, or is a symbolic link", errno);
+    return inner;
+  }
+
   // Removes what writers that were killed left in the folder, at the first write to it.
-  void sweep_once(const std::filesystem::path& folder) {
+  void sweep_once(int folder, const std::string& name) {
     {
       const std::lock_guard lock(mutex_);
-      if (!swept_.insert(folder).second) return;
+      if (!swept_.insert(name).second) return;
     }
-    const auto oldest = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now() - most_unfinished_age);
-    std::error_code error;
-    for (auto at = std::filesystem::directory_iterator(folder, error); !error && at != std::filesystem::end(at);
-         at.increment(error)) {
-      if (!at->path().filename().string().starts_with(unfinished_prefix)) continue;
+    const std::int64_t oldest_s = std::time(nullptr) - most_unfinished_age_s;
+    for (const std::string& file : names_in(folder)) {
       struct stat found {};
-      if (lstat(at->path().c_str(), &found) != 0 || !S_ISREG(found.st_mode) || found.st_uid != geteuid()) continue;
-      if (found.st_mtime < oldest) unlink(at->path().c_str());
+      if (!NewFile::is_temporary(file) || fstatat(folder, file.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0) continue;
+      if (S_ISREG(found.st_mode) && found.st_uid == geteuid() && found.st_mtime < oldest_s) {
+        unlinkat(folder, file.c_str(), 0);
+      }
     }
-  }
-
-  // The umask of this process, without changing it for the other threads.
-  static mode_t file_mask() {
-    std::ifstream status("/proc/self/status");
-    for (std::string line; std::getline(status, line);) {
-      if (line.starts_with("Umask:")) return static_cast<mode_t>(std::strtoul(line.c_str() + 6, nullptr, 8));
-    }
-    return 077;
-  }
-
-  Status make_folder(const std::filesystem::path& path) const {
-    if (mkdir(path.c_str(), 0777) == 0 || errno == EEXIST) return {};
-    if (errno == ENOENT) return unavailable("folder " + folder_.string() + ": does not exist");
-    return file_failure(path, "cannot be created", errno);
-  }
-
-  static Status write_all(int file, const std::filesystem::path& path, std::span<const std::byte> bytes) {
-    while (!bytes.empty()) {
-      const ssize_t count = write(file, bytes.data(), bytes.size());
-      if (count < 0 && errno == EINTR) continue;
-      if (count <= 0) return file_failure(path, "cannot be written", count < 0 ? errno : ENOSPC);
-      bytes = bytes.subspan(static_cast<std::size_t>(count));
-    }
-    return {};
   }
 
   const std::filesystem::path folder_;
   std::mutex mutex_;
-  std::set<std::filesystem::path> swept_;  // guarded by mutex_
+  std::set<std::string> swept_;  // device folders; guarded by mutex_
 };
 
 }  // namespace

@@ -247,9 +247,9 @@ std::string new_file_name() {
 
 }  // namespace
 
-Result<NewFile> NewFile::create(int folder, std::string name) {
+Result<NewFile> NewFile::create(int folder, std::string name, mode_t mode) {
   std::string temporary = new_file_name();
-  UniqueFd file(openat(folder, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  UniqueFd file(openat(folder, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
   if (!file) return system_error("file " + name, "cannot be made", errno);
   return NewFile(folder, std::move(name), std::move(temporary), std::move(file));
 }

@@ -83,7 +83,8 @@ FileContents read_file(int folder, const std::string& name, std::uint64_t most_b
 // Thread-safety: one thread at a time. Ownership: owns the temporary file; borrows the folder's descriptor.
 class NewFile {
  public:
-  static Result<NewFile> create(int folder, std::string name);
+  // mode: less the bits of the umask.
+  static Result<NewFile> create(int folder, std::string name, mode_t mode = 0600);
 
   NewFile(NewFile&& other) noexcept = default;
   ~NewFile();

@@ -398,7 +398,7 @@ TEST_CASE("sharing: file:// keeps programs in a folder") {
   const auto objects = share / device_folder_name(writer.device.info());
   std::filesystem::create_directory(objects);
   // What writers left: one was killed two hours ago, the other may be writing still.
-  const auto dead = objects / ".kiln-aaaaaa", writing = objects / ".kiln-bbbbbb";
+  const auto dead = objects / ".1-aaaaaa.tmp", writing = objects / ".1-bbbbbb.tmp";
   for (const auto& file : {dead, writing}) std::ofstream(file) << "half";
   std::filesystem::last_write_time(dead, std::filesystem::file_time_type::clock::now() - std::chrono::hours(2));
   CHECK(writer.push().written == 2);
@@ -411,6 +411,25 @@ TEST_CASE("sharing: file:// keeps programs in a folder") {
   const auto cache = reader.open();
   CHECK(acquire(*cache, "two", reader.device)->tier == Tier::built);
   CHECK(becomes_true([&] { return cache->stats().shared.failed >= 1; }));
+}
+
+TEST_CASE("sharing: a symbolic link in a shared folder leads no writer elsewhere") {
+  SharingMachine writer;
+  const auto share = writer.temporary.path() / "share", elsewhere = writer.temporary.path() / "elsewhere";
+  std::filesystem::create_directory(share);
+  std::filesystem::create_directory(elsewhere);
+  std::ofstream(elsewhere / "index") << "of somebody";
+  const auto objects = share / device_folder_name(writer.device.info());
+  SECTION("in place of the device folder") { std::filesystem::create_directory_symlink(elsewhere, objects); }
+  SECTION("in place of the index") {
+    std::filesystem::create_directory(objects);
+    std::filesystem::create_symlink(elsewhere / "index", objects / "index");
+  }
+  writer.write_to("file://" + share.string());
+  writer.build({"one"});
+  CHECK_THAT(writer.push().failure.message, Catch::Contains("symbolic link"));
+  CHECK(contents(elsewhere / "index").size() == std::string("of somebody").size());
+  CHECK(std::distance(std::filesystem::directory_iterator(elsewhere), {}) == 1);
 }
 
 TEST_CASE("remote status: what answers, and which keys are accepted") {
