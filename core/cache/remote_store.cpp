@@ -114,9 +114,9 @@ Result<std::optional<RemoteIndex>> RemoteStore::index(const std::string& folder,
 Status RemoteStore::add_to_index(const std::string& folder, const RemoteIndex& more,
                                  const RemoteLimits& limits) noexcept try {
   const auto found = index(folder, limits);
-  // A damaged index is replaced: it is written by every writer, so it recovers.
-  if (!found && found.error().code != StatusCode::corrupt) return found.error();
-  const RemoteIndex known = found && *found ? **found : RemoteIndex();
+  // A damaged index is left: readers ask for every program, where a new one would hide those of other writers.
+  if (!found) return found.error();
+  const RemoteIndex known = *found ? **found : RemoteIndex();
   const RemoteIndex all = merged_index(known, more);
   if (all == known) return {};
   return put(remote_index_name(folder), encode_remote_index(all), limits);
@@ -185,7 +185,18 @@ class FileStore final : public RemoteStore {
     if (!opened) return opened.error();
     // Without the lock an entry of another writer may be lost: a build, and no wrong program.
     const auto lock = BriefLock::take(opened->get(), lock_name, index_patience);
-    return RemoteStore::add_to_index(folder, more, limits);
+    const auto found = index(folder, limits);
+    if (!found && found.error().code != StatusCode::corrupt) return found.error();
+    const bool is_there = found && *found;
+    RemoteIndex known;
+    if (is_there) known = **found;
+    // Of a damaged or lost index the files tell, but for the build times.
+    for (const std::string& name : is_there ? std::vector<std::string>() : names_in(opened->get())) {
+      if (const auto key = Digest::from_hex(name)) known.push_back({*key, 0});
+    }
+    const RemoteIndex all = merged_index(known, more);
+    if (is_there && all == known) return {};
+    return put(remote_index_name(folder), encode_remote_index(all), limits);
   } catch (...) {
     return caught();
   }

@@ -188,7 +188,6 @@ class Push {
       const auto store = endpoint_.store();
       auto index =
           store ? (*store)->index(program.folder, limits_by_hand()) : Result<std::optional<RemoteIndex>>(store.error());
-      // A damaged index is replaced.
       if (!index && index.error().code != StatusCode::corrupt) {
         outcome_.failure = index.error().within("remote " + outcome_.url);
         return false;
@@ -204,7 +203,11 @@ class Push {
     const auto store = endpoint_.store();
     for (const auto& [folder, entries] : written_) {
       if (!store) break;
-      const Status status = (*store)->add_to_index(folder, entries, limits_by_hand());
+      Status status = (*store)->add_to_index(folder, entries, limits_by_hand());
+      if (status.code == StatusCode::corrupt) {  // all programs of this cache are written again
+        const auto anew = encode_remote_index(merged_index({}, entries));
+        status = (*store)->put(remote_index_name(folder), anew, limits_by_hand());
+      }
       if (!status.ok() && outcome_.failure.ok()) outcome_.failure = status.within("remote " + outcome_.url + ": index");
     }
     written_.clear();
@@ -247,6 +250,7 @@ void pull_device(RemoteEndpoint& endpoint, const DeviceInfo& device, Importer& i
     Status stored;
     const Status status =
         endpoint.fetch_many(some, limits_by_hand(), counters, [&](std::size_t, SharedProgram program) {
+          if (program.binary.format == tuning_format) return;  // no program: listed by an index that was made anew
           // Signed, and still of no use here: its key names another device or driver.
           if (identity_in(program.material) != identity) {
             ++importer.outcome().programs_of_others;

@@ -11,9 +11,12 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace kiln {
+
+inline constexpr std::string_view tuning_format = "kiln-tuning";  // of objects with tuning records
 
 RemoteLimits limits_by_hand();
 

@@ -16,8 +16,6 @@
 namespace kiln {
 namespace {
 
-constexpr std::string_view tuning_format = "kiln-tuning";
-
 // Everything that two machines must share so that measurements of one are of use to the other.
 AskedProgram tuning_of(const DeviceInfo& device) {
   KeyEncoder material;

@@ -82,7 +82,7 @@ class RemoteStore {
   // nullopt: the store has no index of this folder. The default reads the object FOLDER/index.
   virtual Result<std::optional<RemoteIndex>> index(const std::string& folder, const RemoteLimits& limits) noexcept;
   // Adds objects that put() has stored. The default reads, merges and replaces the object FOLDER/index; entries that
-  // another writer adds at the same time may be lost.
+  // another writer adds at the same time may be lost. corrupt: the index is damaged, and was left as it is.
   virtual Status add_to_index(const std::string& folder, const RemoteIndex& more, const RemoteLimits& limits) noexcept;
   // How long the server wants no requests, from its last failure. The default is 0: it did not say.
   virtual std::chrono::seconds retry_after() const noexcept;

@@ -1,4 +1,5 @@
 // Programs that are written to a remote: by push, pull and the write-back behind a job.
+#include "cache/manifest.hpp"
 #include "core/cache/shared/sharing.hpp"
 
 #include <catch2/catch.hpp>
@@ -97,6 +98,53 @@ TEST_CASE("sharing: a program is written after its first dispatch, and never bef
   SharingMachine reader(server);
   reader.read_from(url, writer);
   CHECK(acquire(*reader.open({}, OwnThreads::no), "one", reader.device)->tier == Tier::remote);
+}
+
+TEST_CASE("sharing: a write behind a damaged index hides no program of others, and push replaces it") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine writer(server), reader(server);
+  writer.write_to(url);
+  writer.build({"one", "two", "three"});
+  REQUIRE(writer.push().written == 3);
+  auto& index = server->objects.at(remote_index_name(device_folder_name(writer.device.info())));
+  index.resize(index.size() / 2);
+  {
+    const auto cache = writer.open();
+    writer.build_and_run(*cache, "four");
+    CHECK(becomes_true([&] { return cache->stats().shared.written == 1; }));
+  }
+  CHECK_FALSE(decode_remote_index(index));
+  reader.read_from(url, writer);
+  CHECK(acquire(*reader.open({}, OwnThreads::no), "one", reader.device)->tier == Tier::remote);
+  const PushOutcome pushed = writer.push();
+  CHECK(pushed.failure.text() == "ok");
+  CHECK(pushed.written == 4);
+  CHECK(decode_remote_index(index)->size() == 4);
+}
+
+TEST_CASE("sharing: a folder's damaged or lost index is made anew from its files") {
+  SharingMachine writer, reader;
+  const auto share = writer.temporary.path() / "share";
+  std::filesystem::create_directory(share);
+  const std::string file_url = "file://" + share.string();
+  writer.write_to(file_url);
+  writer.build({"one", "two"});
+  REQUIRE(writer.push().written == 2);
+  REQUIRE(push_tuning(writer.config, writer.stores, writer.device.info(), "records")->at(0).failure.ok());
+  const auto index = share / device_folder_name(writer.device.info()) / "index";
+  SECTION("damaged") { std::filesystem::resize_file(index, 30); }
+  SECTION("lost") { std::filesystem::remove(index); }
+  {
+    const auto cache = writer.open();
+    writer.build_and_run(*cache, "three");
+    CHECK(becomes_true([&] { return cache->stats().shared.written == 1; }));
+  }
+  CHECK(decode_remote_index(contents(index))->size() == 4);  // and the tuning records, which are no program
+  reader.read_from(file_url, writer);
+  const PullOutcome pulled = reader.pull();
+  CHECK(pulled.failure.text() == "ok");
+  CHECK(pulled.stored.programs == 3);
+  CHECK(pulled.refused.empty());
 }
 
 TEST_CASE("sharing: a program that failed to build, or came from elsewhere, is not written") {
