@@ -2,6 +2,7 @@
 
 #include <kiln/process_limits.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -176,7 +177,7 @@ namespace {
 
 constexpr std::uint64_t most_queued_bytes = 8ull << 20;
 constexpr std::chrono::milliseconds write_patience{2000};
-constexpr std::size_t index_batch = 32;
+constexpr std::chrono::nanoseconds least_listing_pause = std::chrono::milliseconds(50);
 
 Status write_item(RemoteEndpoint& endpoint, const WriteBack::Item& item, const EntryKey& own,
                   const std::atomic<bool>& stop) {
@@ -219,12 +220,13 @@ std::optional<WriteBack::Item> WriteBack::next() {
 }
 
 std::size_t WriteBack::finish(std::chrono::milliseconds patience) {
-  {
-    std::unique_lock lock(mutex_);
-    served_.wait_for(lock, patience, [&] { return !is_served_; });
-  }
-  std::size_t dropped = 0;
-  while (next()) ++dropped;
+  const auto is_idle = [&] { return !is_served_; };
+  std::unique_lock lock(mutex_);
+  served_.wait_for(lock, patience / 2, is_idle);
+  const std::size_t dropped = items_.size();
+  items_.clear();
+  bytes_ = 0;
+  served_.wait_for(lock, patience / 2, is_idle);  // what was written is listed, or nobody would find it
   return dropped;
 }
 
@@ -232,15 +234,18 @@ void WriteBack::serve(const Endpoints& endpoints, const CacheConfig& config, Hel
                       SharedCounters& counters, Log log, const std::atomic<bool>& stop) {
   const Result<SecretKey> own = read_secret_key(config.key_file, IfMissing::fail);
   std::map<std::pair<RemoteEndpoint*, std::string>, RemoteIndex> written;
+  Deadline listing = Deadline::after(least_listing_pause);
   const auto publish_index = [&] {
+    const auto start = Clock::now();
     for (const auto& [place, entries] : written) {
       const auto store = place.first->store();
       const RemoteLimits limits{.deadline = Deadline::after(write_patience), .stop = &stop};
       if (store) static_cast<void>((*store)->add_to_index(place.second, entries, limits));
     }
     written.clear();
+    // A long index is moved as a whole: no more than half of the time goes into that.
+    listing = Deadline::after(std::max<std::chrono::nanoseconds>(least_listing_pause, Clock::now() - start));
   };
-  std::size_t since_index = 0;
   while (!stop && own) {
     auto item = next();
     if (!item) {
@@ -264,7 +269,7 @@ void WriteBack::serve(const Endpoints& endpoints, const CacheConfig& config, Hel
       }
     }
     leases.release(item->key);
-    if (++since_index % index_batch == 0) publish_index();
+    if (listing.passed()) publish_index();
   }
   const std::lock_guard lock(mutex_);
   is_served_ = false;

@@ -106,7 +106,8 @@ class WriteBack {
   // Writes the queued programs until none is left, and releases their leases.
   void serve(const Endpoints& endpoints, const CacheConfig& config, HeldLeases& leases, SharedCounters& counters,
              Log log, const std::atomic<bool>& stop);
-  // Waits for what is being written, and drops the rest. Returns how many were dropped.
+  // Waits half of the time for what is queued, drops the rest, and waits as long until what was written is listed.
+  // Returns how many were dropped.
   std::size_t finish(std::chrono::milliseconds patience);
 
  private:

@@ -100,6 +100,24 @@ TEST_CASE("sharing: a program is written after its first dispatch, and never bef
   CHECK(acquire(*reader.open({}, OwnThreads::no), "one", reader.device)->tier == Tier::remote);
 }
 
+TEST_CASE("sharing: what is written at the end of a process is listed") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine writer(server);
+  writer.device.on_build = [](const KernelSource&) {};
+  writer.write_to(url);
+  constexpr int programs = 60;
+  {
+    const auto cache = writer.open();
+    for (int i = 0; i < programs; ++i) REQUIRE(acquire(*cache, std::to_string(i), writer.device));
+    server->delay_ms = 5;  // too slow for all
+    for (int i = 0; i < programs; ++i) writer.build_and_run(*cache, std::to_string(i));
+  }
+  const std::string index = remote_index_name(device_folder_name(writer.device.info()));
+  REQUIRE(server->objects.contains(index));
+  CHECK(server->objects.size() < programs + 1);
+  CHECK(decode_remote_index(server->objects[index])->size() == server->objects.size() - 1);
+}
+
 TEST_CASE("sharing: a write behind a damaged index hides no program of others, and push replaces it") {
   const auto server = std::make_shared<SharedServer>();
   SharingMachine writer(server), reader(server);
