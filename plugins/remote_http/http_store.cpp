@@ -295,6 +295,8 @@ class HttpStore final : public RemoteStore {
     set_text(CURLOPT_SSLCERT, "certificate");
     set_text(CURLOPT_SSLKEY, "private_key");
     set_text(CURLOPT_CAINFO, "authority");
+    // Beside the file libcurl would trust the system's folder of authorities.
+    if (!credential("authority").empty()) set(CURLOPT_CAPATH, static_cast<const char*>(nullptr));
     curl_slist* lines = curl_.slist_append(nullptr, "Expect:");
     if (account_) {
       const char* method = transfer.method == Method::put ? "PUT" : "GET";
