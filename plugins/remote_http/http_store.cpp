@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <deque>
@@ -107,6 +108,15 @@ std::size_t send(char* to, std::size_t size, std::size_t count, void* from) noex
   if (bytes != 0) std::memcpy(to, transfer.body.data() + transfer.sent, bytes);
   transfer.sent += bytes;
   return bytes;
+}
+
+// libcurl sends the body again where the server had closed an idle connection.
+int rewind_to(void* of, curl_off_t offset, int origin) noexcept {
+  auto& transfer = *static_cast<Transfer*>(of);
+  const bool is_inside = offset >= 0 && static_cast<std::uint64_t>(offset) <= transfer.body.size();
+  if (origin != SEEK_SET || !is_inside) return CURL_SEEKFUNC_FAIL;
+  transfer.sent = static_cast<std::size_t>(offset);
+  return CURL_SEEKFUNC_OK;
 }
 
 // A set of connections that one call uses at a time. They belong to the multi handle. Each transfer has an easy handle
@@ -284,6 +294,8 @@ class HttpStore final : public RemoteStore {
       set(CURLOPT_UPLOAD, 1L);
       set(CURLOPT_READFUNCTION, &send);
       set(CURLOPT_READDATA, static_cast<void*>(&transfer));
+      set(CURLOPT_SEEKFUNCTION, &rewind_to);
+      set(CURLOPT_SEEKDATA, static_cast<void*>(&transfer));
       set(CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(transfer.body.size()));
     } else if (transfer.method == Method::make_folder) {
       set(CURLOPT_CUSTOMREQUEST, "MKCOL");

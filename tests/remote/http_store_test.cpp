@@ -5,6 +5,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <sys/socket.h>
+
 #include <map>
 #include <mutex>
 
@@ -168,6 +170,23 @@ TEST_CASE("http store: a body that is cut off is a failure") {
     send_text(connection, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort");
   });
   CHECK(!http_store(url_of(server))->get("folder/one", limits_of(2s)));
+}
+
+TEST_CASE("http store: a write on a connection that the server closes at that moment is sent again") {
+  const auto object = some_bytes(200'000);
+  RawServer server([&](int connection, const std::atomic<bool>& stop) {
+    const std::string text = read_request(connection, stop);
+    const std::size_t head = text.find("\r\n\r\n");
+    if (head == std::string::npos) return;
+    std::string body(object.size() + head + 4 - text.size(), 'x');
+    if (recv(connection, body.data(), body.size(), MSG_WAITALL) != static_cast<ssize_t>(body.size())) return;
+    send_text(connection, "HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n");
+    recv(connection, body.data(), 1, 0);  // of the next request, which gets no answer
+    std::this_thread::sleep_for(50ms);    // until nothing more of it can be sent
+  });
+  const auto store = http_store(url_of(server));
+  for (int i = 0; i < 3; ++i) CHECK(store->put("folder/one", object, limits_of(5s)).text() == "ok");
+  CHECK(server.connections() == 3);
 }
 
 TEST_CASE("http store: Retry-After is passed on") {
