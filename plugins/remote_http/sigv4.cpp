@@ -8,6 +8,7 @@
 #include <cstring>
 #include <span>
 #include <string_view>
+#include <utility>
 
 namespace kiln::remote_http {
 namespace {
@@ -101,13 +102,15 @@ std::vector<std::string> signed_headers(const S3Account& account, const S3Reques
   if (gmtime_r(&now, &utc) != nullptr) std::strftime(time, sizeof time, "%Y%m%dT%H%M%SZ", &utc);
   const std::size_t host_at = request.url.find("://") + 3;
   const std::size_t path_at = std::min(request.url.find('/', host_at), request.url.size());
+  // As libcurl sends it: without the scheme's own port.
+  std::string host = request.url.substr(host_at, path_at - host_at);
+  const std::string_view own_port = request.url.starts_with("https://") ? ":443" : ":80";
+  if (host.ends_with(own_port)) host.resize(host.size() - own_port.size());
   SignedRequest to_sign;
   to_sign.method = request.method;
   to_sign.path = path_at == request.url.size() ? "/" : request.url.substr(path_at);
   to_sign.payload_sha256 = request.payload_sha256;
-  to_sign.headers = {{"host", request.url.substr(host_at, path_at - host_at)},
-                     {"x-amz-content-sha256", request.payload_sha256},
-                     {"x-amz-date", time}};
+  to_sign.headers = {{"host", std::move(host)}, {"x-amz-content-sha256", request.payload_sha256}, {"x-amz-date", time}};
   if (!account.session_token.empty()) to_sign.headers.emplace_back("x-amz-security-token", account.session_token);
   std::vector<std::string> lines{"Authorization: " + authorization_of(to_sign, account, "s3", time)};
   for (const auto& [name, value] : to_sign.headers) {

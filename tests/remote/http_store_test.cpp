@@ -278,6 +278,18 @@ TEST_CASE("sigv4: the published examples") {
              Contains("Signature=98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5971af0ece108bd"));
 }
 
+TEST_CASE("sigv4: the host is signed as it is sent, without the scheme's own port") {
+  using namespace remote_http;
+  const S3Account account{"", "us-east-1", "AK", "SK", ""};
+  const auto signed_for = [&](const std::string& url) {
+    return signed_headers(account, {"GET", url + "/bucket/one", sha256("").hex()}, 1'700'000'000);
+  };
+  CHECK(signed_for("https://s3.example:443") == signed_for("https://s3.example"));
+  CHECK(signed_for("http://s3.example:80") == signed_for("http://s3.example"));
+  CHECK(signed_for("http://s3.example:443") != signed_for("http://s3.example"));
+  CHECK(signed_for("https://s3.example:8443") != signed_for("https://s3.example"));
+}
+
 TEST_CASE("http store: S3 requests are signed, at the endpoint of the credentials file") {
   std::mutex mutex;
   std::vector<std::string> requests;
