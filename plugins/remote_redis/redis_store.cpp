@@ -9,7 +9,8 @@
 namespace kiln::remote_redis {
 namespace {
 
-constexpr std::size_t names_together = 8;               // of one MGET, and so between two reports of progress
+constexpr std::size_t names_together = 3;  // of one MGET, and so between two reports of progress
+static_assert(names_together * (most_object_bytes + 32) < ReplyLimits{}.bytes, "objects of the largest size fit");
 constexpr std::string_view life_of_object = "2592000";  // 30 days in seconds
 // Only the holder may end or prolong its lease.
 constexpr std::string_view release_script =

@@ -58,21 +58,34 @@ TEST_CASE("redis store: the objects of a batch are handed over as they arrive") 
   std::atomic<bool> seen{false};
   RawServer server([&](int connection, const std::atomic<bool>& stop) {
     read_request(connection, stop);
-    std::string first = "*8\r\n";
-    for (int i = 0; i < 8; ++i) first += "$1\r\na\r\n";
-    send_text(connection, first);
+    send_text(connection, "*3\r\n$1\r\na\r\n$1\r\na\r\n$1\r\na\r\n");
     while (!stop && !seen) std::this_thread::sleep_for(1ms);
     send_text(connection, "*1\r\n$1\r\nb\r\n");
     while (!stop) std::this_thread::sleep_for(5ms);
   });
-  const std::vector<std::string> names(9, "folder/name");
+  const std::vector<std::string> names(4, "folder/name");
   std::size_t objects = 0;
   const Status status = redis_store(url_of(server))->get_many(names, limits_of(10s), [&](std::size_t, const auto&) {
     ++objects;
     seen = true;
   });
   CHECK(status.text() == "ok");
-  CHECK(objects == 9);
+  CHECK(objects == 4);
+}
+
+TEST_CASE("redis store: a batch of large objects is no reply beyond the limit") {
+  const RedisServer redis;
+  const auto store = redis_store(redis.url());
+  const std::vector<std::byte> large(60 << 20);
+  std::vector<std::string> names;
+  for (int i = 0; i < 5; ++i) {
+    names.push_back("folder/" + std::to_string(i));
+    REQUIRE(store->put(names.back(), large, limits_of(60s)).text() == "ok");
+  }
+  std::size_t objects = 0;
+  const auto count = [&](std::size_t, const std::vector<std::byte>& bytes) { objects += bytes.size() == large.size(); };
+  CHECK(store->get_many(names, limits_of(60s), count).text() == "ok");
+  CHECK(objects == names.size());
 }
 
 TEST_CASE("redis store: writers that add to the index at the same time lose nothing") {
