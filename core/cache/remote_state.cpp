@@ -218,7 +218,7 @@ void RemoteBreaker::probe_failed(std::chrono::seconds retry_after) {
 
 void RemoteBreaker::fail(std::chrono::seconds retry_after) {
   const std::int64_t pause = std::min(longest_pause_ms, first_pause_ms << std::min<std::uint64_t>(state_.failures, 3));
-  const std::int64_t demanded = std::min(longest_demanded_ms, static_cast<std::int64_t>(retry_after.count()) * 1000);
+  const std::int64_t demanded = 1000 * std::clamp<std::int64_t>(retry_after.count(), 0, longest_demanded_ms / 1000);
   ++state_.failures;
   state_.closed_until_ms = now_ms() + std::max(pause, demanded);
   write();

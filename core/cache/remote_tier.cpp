@@ -391,8 +391,8 @@ RemoteTier::LeaseResult RemoteTier::acquire_lease(const ProgramKey& key, const D
   if (!is_known) expected_ns = unknown_build_ns;
   // A lease costs two round trips: one to take it, one to look whether the program was written meanwhile.
   if (expected_ns < 3 * endpoint->round_trip_ns()) return unleased();
-  const auto life =
-      std::clamp(std::chrono::duration_cast<milliseconds>(3 * ns(expected_ns)), shortest_lease, longest_lease);
+  const nanoseconds expected = ns(std::min<std::uint64_t>(expected_ns, nanoseconds(longest_lease).count()));
+  const auto life = std::clamp(std::chrono::duration_cast<milliseconds>(3 * expected), shortest_lease, longest_lease);
   const std::string name = asked.name() + ".lease", token = new_token();
   const auto limits = [&] {
     return limits_for(endpoint->has_answered() ? nanoseconds(request_patience) : nanoseconds(lease_patience));

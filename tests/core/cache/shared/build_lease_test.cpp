@@ -76,6 +76,23 @@ TEST_CASE("sharing: a build of another machine is waited for, where nothing tell
   CHECK(waiter.device.builds == 0);
 }
 
+TEST_CASE("sharing: a lease lasts half a minute at most, however long an index says that a build takes") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine machine(server, true);
+  machine.write_to(url);
+  const ProgramKey key = key_for("one", machine.device);
+  const std::string folder = device_folder_name(machine.device.info());
+  server->objects[remote_index_name(folder)] = encode_remote_index({{key.digest, std::uint64_t{1} << 62}});
+  const auto cache = machine.open();
+  REQUIRE(acquire(*cache, "none", machine.device));
+  REQUIRE(becomes_true([&] { return cache->holds(key, machine.device); }));  // by the index
+  CHECK(acquire(*cache, "one", machine.device)->tier == Tier::built);
+  const std::lock_guard lock(server->mutex);
+  const auto left = server->leases.at(folder + "/" + key.digest.hex() + ".lease").second - Clock::now();
+  CHECK(left > 20s);
+  CHECK(left <= 30s);
+}
+
 TEST_CASE("sharing: a slow answer of a server that has answered costs no lease") {
   const auto server = std::make_shared<SharedServer>();
   SharingMachine machine(server, true);

@@ -449,6 +449,16 @@ TEST_CASE("remote status: what answers, and which keys are accepted") {
   CHECK(remote_status(machine.config, machine.stores).at(0).answer.code == StatusCode::unsupported);
 }
 
+TEST_CASE("remote state: a pause that a server demands ends after ten minutes at most") {
+  const auto now_ms = [] { return std::chrono::system_clock::now().time_since_epoch() / 1ms; };
+  for (const std::chrono::seconds demanded : {std::chrono::seconds(3600), std::chrono::seconds::max()}) {
+    RemoteBreaker breaker({}, true, url);
+    breaker.failed(demanded);
+    CHECK(breaker.state().closed_until_ms > now_ms() + 590'000);
+    CHECK(breaker.state().closed_until_ms <= now_ms() + 600'000);
+  }
+}
+
 TEST_CASE("remote state: it is read as it was written, and anything else means nothing is known") {
   RemoteState state{1234, 5, 678, 9012, 34};
   const std::string text = encode_remote_state(state);
