@@ -368,7 +368,7 @@ OpenedObject open_object(std::span<const std::byte> bytes, std::span<const Trust
   return {ObjectFault::none,
           {},
           {std::move(*binary), program.entry.build_ns, program.key, std::string(program.entry.material),
-           std::string(program.folder), std::string(program.meta)}};
+           std::string(program.folder), std::string(program.meta), signer}};
 }
 
 std::string object_name(std::string_view folder, const Digest& key) { return std::string(folder) + "/" + key.hex(); }

@@ -117,6 +117,7 @@ struct SharedProgram {
   std::string material;
   std::string folder;  // device folder
   std::string meta;    // text of a .meta file, for display
+  BundlePublicKey signer{};
 };
 
 struct OpenedObject {

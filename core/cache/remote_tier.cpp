@@ -15,6 +15,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
+#include <ctime>
 #include <thread>
 #include <utility>
 
@@ -211,9 +212,22 @@ bool RemoteTier::holds(const ProgramKey& key, const Device& device) {
   return false;
 }
 
+bool RemoteTier::is_accepted(const BundlePublicKey& signer) const {
+  const std::time_t now_s = std::time(nullptr);
+  const auto is_valid = [&](const TrustedKey& key) {
+    return key.key == signer && !key.revoked && (!key.until_s || now_s < *key.until_s);
+  };
+  return std::ranges::any_of(endpoints_,
+                             [&](const auto& endpoint) { return std::ranges::any_of(endpoint->accepted(), is_valid); });
+}
+
 std::optional<SharedProgram> RemoteTier::from_remotes(const ProgramKey& key, const Device& device) {
   if (endpoints_.empty()) return std::nullopt;
-  if (auto program = arrived_->take(key.digest)) return program;
+  if (auto program = arrived_->take(key.digest)) {
+    if (is_accepted(program->signer)) return program;
+    counters_->change([](SharedCounts& counts) { ++counts.revoked; });
+    return std::nullopt;
+  }
   Endpoints chosen;
   const Endpoints candidates = askable();
   if (candidates.empty()) {

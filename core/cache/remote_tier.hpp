@@ -88,6 +88,8 @@ class RemoteTier {
                                                  SharedCounters& counters);
   std::optional<SharedProgram> wait_for(Endpoints chosen, AskedProgram asked, std::uint64_t expected_ns);
   RemoteLimits limits_for(std::chrono::nanoseconds time) const;
+  // Whether a remote accepts the key now.
+  bool is_accepted(const BundlePublicKey& signer) const;
   std::shared_ptr<RemoteEndpoint> lease_holder();  // nullptr: no lease is asked for
   std::uint64_t usual_build_ns();                  // the mean of what was built here; 0 before the first
 

@@ -235,6 +235,31 @@ TEST_CASE("trusted keys: a folder that cannot be searched may revoke a key, so n
   CHECK(end.said == "");
 }
 
+TEST_CASE("trusted keys: what arrived in a batch is not used after its key was revoked") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine writer(server), reader(server);
+  writer.write_to(url);
+  writer.build({"one", "two"});
+  REQUIRE(writer.push().written == 2);
+  reader.read_from(url, writer);
+  reader.expect_slow_answers(url);
+  const KernelSource sources[] = {source_of("one"), source_of("two")};
+  const ProgramKey keys[] = {key_for("one", reader.device), key_for("two", reader.device)};
+  const ProgramRequest requests[] = {{&keys[0], &sources[0], &reader.device}, {&keys[1], &sources[1], &reader.device}};
+  const auto cache = reader.open();
+  std::vector<Tier> tiers;
+  cache->get_or_build_all(requests, 1, [&](std::size_t, const Result<Acquired>& got) {
+    tiers.push_back(got ? got->tier : Tier::invalid);
+    if (tiers.size() == 1) {
+      CHECK(revoke_sharing_key(reader.config, "ci", KeyFolder::user));
+      std::this_thread::sleep_for(std::chrono::milliseconds(1100));  // trust.d is read once a second
+    }
+    return true;
+  });
+  CHECK(tiers == std::vector{Tier::remote, Tier::built});
+  CHECK(cache->stats().shared.revoked == 1);
+}
+
 TEST_CASE("trusted keys: a missing folder is no problem") {
   Keys place;
   CHECK(place.read().keys.empty());
