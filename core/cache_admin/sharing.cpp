@@ -29,13 +29,16 @@ namespace kiln {
 namespace {
 
 // By hand a slow server is waited for: no job depends on it.
-constexpr std::chrono::seconds patience{20};
+constexpr std::chrono::seconds patience{20}, patience_for_object{2};
 constexpr std::chrono::seconds connect_patience{5};
 constexpr std::size_t objects_together = 64;
 
 }  // namespace
 
-RemoteLimits limits_by_hand() { return {.deadline = Deadline::after(patience), .connect = connect_patience}; }
+RemoteLimits limits_by_hand(std::size_t objects) {
+  return {.deadline = Deadline::after(patience + static_cast<int>(objects) * patience_for_object),
+          .connect = connect_patience};
+}
 
 Status check_rights() {
   if (!has_borrowed_rights()) return {};
@@ -129,14 +132,20 @@ class Push {
     }
     for (const AskedProgram& one : listed) unusable_.insert(one.name());
     SharedCounters counters;
-    for (std::size_t done = 0; done < listed.size() && outcome_.failure.ok(); done += objects_together) {
-      const auto some = std::span(listed).subspan(done, std::min(objects_together, listed.size() - done));
+    while (!listed.empty() && outcome_.failure.ok()) {
+      const auto some = std::span(listed).first(std::min(objects_together, listed.size()));
+      const std::size_t before = there_.size();
       const Status status =
-          endpoint_.fetch_many(some, limits_by_hand(), counters, [&](std::size_t place, SharedProgram) {
+          endpoint_.fetch_many(some, limits_by_hand(some.size()), counters, [&](std::size_t place, SharedProgram) {
             there_.insert(some[place].name());
             unusable_.erase(some[place].name());
           });
+      if (status.code == StatusCode::timeout && there_.size() != before) {  // a slow line: the others are asked again
+        std::erase_if(listed, [&](const AskedProgram& one) { return there_.contains(one.name()); });
+        continue;
+      }
       if (!status.ok()) outcome_.failure = status.within("remote " + outcome_.url);
+      listed.erase(listed.begin(), listed.begin() + static_cast<std::ptrdiff_t>(some.size()));
     }
   }
 
@@ -249,7 +258,7 @@ void pull_device(RemoteEndpoint& endpoint, const DeviceInfo& device, Importer& i
     const auto some = std::span(asked).subspan(done, std::min(objects_together, asked.size() - done));
     Status stored;
     const Status status =
-        endpoint.fetch_many(some, limits_by_hand(), counters, [&](std::size_t, SharedProgram program) {
+        endpoint.fetch_many(some, limits_by_hand(some.size()), counters, [&](std::size_t, SharedProgram program) {
           if (program.binary.format == tuning_format) return;  // no program: listed by an index that was made anew
           // Signed, and still of no use here: its key names another device or driver.
           if (identity_in(program.material) != identity) {

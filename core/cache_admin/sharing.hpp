@@ -7,6 +7,7 @@
 
 #include <kiln/cache_sharing.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -18,7 +19,8 @@ namespace kiln {
 
 inline constexpr std::string_view tuning_format = "kiln-tuning";  // of objects with tuning records
 
-RemoteLimits limits_by_hand();
+// For a request of so many objects together.
+RemoteLimits limits_by_hand(std::size_t objects = 0);
 
 // unavailable: this process has rights that its user has not, so that no folder named by its environment is trusted.
 Status check_rights();

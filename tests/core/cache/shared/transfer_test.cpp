@@ -29,6 +29,49 @@ TEST_CASE("sharing: pull stores what fits, and repeats without work") {
   CHECK(again.stored.programs_already == 2);
 }
 
+// A line that carries some objects of each batch until the deadline, however far away that is.
+struct SlowStore final : MemoryStore {
+  using MemoryStore::MemoryStore;
+  std::size_t carries = 0;
+  std::chrono::nanoseconds* time = nullptr;
+
+  Status get_many(std::span<const std::string> names, const RemoteLimits& limits,
+                  const OnObject& on_object) noexcept override {
+    *time = limits.deadline.left();
+    const Status status = MemoryStore::get_many(names.first(std::min(carries, names.size())), limits, on_object);
+    return carries < names.size() ? timed_out("a slow line") : status;
+  }
+};
+
+TEST_CASE("sharing: push over a slow line finds out what is there, and writes what is new") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine writer(server);
+  writer.device.on_build = [](const KernelSource&) {};
+  writer.write_to(url);
+  std::vector<std::string> texts;
+  for (int i = 0; i < 64; ++i) texts.push_back(std::to_string(i));
+  writer.build(texts);
+  REQUIRE(writer.push().written == 64);
+  writer.build({"new"});
+  std::size_t carries = 25;
+  std::chrono::nanoseconds time{};
+  writer.stores["http"] = [&](const RemoteContext&) -> Result<std::unique_ptr<RemoteStore>> {
+    auto store = std::make_unique<SlowStore>(server);
+    store->carries = carries;
+    store->time = &time;
+    return std::unique_ptr<RemoteStore>(std::move(store));
+  };
+  const int batches = server->batches;
+  const PushOutcome pushed = writer.push();
+  CHECK(pushed.failure.text() == "ok");
+  CHECK(pushed.already == 64);
+  CHECK(pushed.written == 1);
+  CHECK(server->batches == batches + 3);
+  carries = 0;
+  CHECK(writer.push().failure.code == StatusCode::timeout);
+  CHECK(time > 120s);  // for 64 objects
+}
+
 TEST_CASE("sharing: push replaces an object that no reader would use") {
   const auto server = std::make_shared<SharedServer>();
   SharingMachine writer(server), reader(server);
