@@ -3,6 +3,7 @@
 #include "runtime/pipeline_check.hpp"
 #include "runtime/recording.hpp"
 #include "runtime/runtime_state.hpp"
+#include "runtime/verification.hpp"
 #include "selector/sample_filter.hpp"
 
 #include <kiln/clock.hpp>
@@ -346,13 +347,16 @@ class PipelineRun final : public RecordedState {
       }
       measured->tier = report.tier;
       measured->first_run = !ran_before;
+      Status verdict;
       if (checked) {
         const auto comparing = state_.parts->resources.begin(cores_of_host, "comparing");
-        conditions.status = checker.compare(report);
+        verdict = checker.compare(report);
         measured->verified = report.verified;
       }
+      had_device = was_judged(verdict);
+      if (had_device) conditions.status = verdict;
       if (!is_generic_) state_.parts->selector->record(bucket_, on.info(), *measured, conditions);
-      if (!conditions.status.ok()) return conditions.status;
+      if (!verdict.ok()) return verdict;
       const Status above = selector::check_roof({bucket_.flops, bucket_.saving}, on.info(), *measured);
       if (!above.ok()) {
         report.first_output_ns = 0;

@@ -147,6 +147,7 @@ class RequestList final : public RecordedState {
       if (!request.verify) continue;
       if (!comparing) comparing.emplace(state_.parts->resources.begin(cores_of_host, "comparing"));
       Status status = state_.runner.compare(request, replayed);
+      had_device = was_judged(status);
       if (!status.ok()) return status.within("request '" + request.name + "'");
     }
     replayed.runs = 1;

@@ -30,7 +30,7 @@ struct RecordedState {
   std::vector<std::string> notes;  // of the plans, with the names of their requests
   bool executor_refuses = false;   // it does not record: it does so for no device
   bool of_layers = false;          // no step is a user's kernel, whose results are not the device's fault
-  bool had_device = false;         // of the last replay: ReplayOutcome::had_device
+  bool had_device = false;         // of the last replay: its end says something of the device
 
  protected:
   Result<std::shared_ptr<Recording>> record_with(Executor& executor, std::vector<Submission> submissions);

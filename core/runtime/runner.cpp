@@ -163,13 +163,16 @@ RunOutcome Runner::run(Job& job, const std::shared_ptr<Device>& device, const Re
     measurement->tier = programs->tier;
     measurement->first_run = !ran_before;
     measurement->contended = conditions.contended;
+    Status verdict;
     if (compared) {
       const auto comparing = resources_.begin(cores_of_host, "comparing");
-      conditions.status = compare(request, report);
+      verdict = compare(request, report);
       measurement->verified = report.verified;
     }
+    const bool judged = was_judged(verdict);
+    if (judged) conditions.status = verdict;
     outcome.runs.push_back({*measurement, conditions});
-    if (!conditions.status.ok()) return ends_with(conditions.status);
+    if (!verdict.ok()) return ends_with(std::move(verdict), judged);
     // Before it is a figure: the report of a job that has such a run holds none.
     if (selector::is_above_roof(request.spec, report.device, *measurement)) {
       report.first_output_ns = 0;

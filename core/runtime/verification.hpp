@@ -26,6 +26,11 @@ struct Verdict {
 void add_comparison(Verdict& verdict, const reference::Comparison& comparison, const Shape& shape,
                     const std::string& name);
 
+// Whether the outputs were judged: a comparison that is not possible says nothing of the device.
+inline bool was_judged(const Status& compared) noexcept {
+  return compared.ok() || compared.code == StatusCode::wrong_result;
+}
+
 // "63 of 64 elements are wrong; worst in dst.npy at [1]: found 0, expected 1, allowed error 0.000122"
 std::string wrong_text(const Verdict& verdict);
 

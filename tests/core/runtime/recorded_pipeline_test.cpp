@@ -1,8 +1,8 @@
 // Pipelines that are recorded and replayed, and what the selector learns of pipelines.
 #include "core/runtime/pipeline_chain.hpp"
+#include "core/runtime/told_selector.hpp"
 #include "support/told_trace.hpp"
 
-#include <kiln/device_selector.hpp>
 #include <kiln/stop_scope.hpp>
 
 #include <algorithm>
@@ -13,40 +13,6 @@
 using namespace kiln;
 using namespace kiln::test;
 using Catch::Matchers::Contains;
-
-namespace {
-
-// Takes the last candidate, and remembers what it was asked and told.
-struct Told {
-  std::vector<std::string> selected;                                         // operation and shape
-  std::vector<std::tuple<std::string, std::string, bool, StatusCode>> runs;  // shape, device, first run, status
-  double flops = 0, bytes = 0;
-};
-class Listener final : public DeviceSelector {
- public:
-  explicit Listener(Told& told) : told_(told) {}
-
-  Result<Choice> select(const ShapeBucket& work, std::span<const Candidate> candidates,
-                        const JobTerms&) noexcept override {
-    told_.selected.push_back(work.operation + " " + work.shape);
-    return Choice{candidates.size() - 1, "the last", std::nullopt};
-  }
-  Result<Explanation> explain(const ShapeBucket&, std::span<const Candidate>, const JobTerms&) noexcept override {
-    return unsupported("nothing to explain");
-  }
-  void record(const ShapeBucket& work, const DeviceInfo& device, const Measurement& measurement,
-              const RunConditions& conditions) noexcept override {
-    if (work.operation != "pipeline") return;
-    told_.runs.emplace_back(work.shape, device.id, measurement.first_run, conditions.status.code);
-    told_.flops = work.flops;
-    told_.bytes = work.bytes;
-  }
-
- private:
-  Told& told_;
-};
-
-}  // namespace
 
 TEST_CASE("pipeline: it is recorded once and replayed with what its tensors hold then") {
   RuntimeFixture fixture;
@@ -248,13 +214,7 @@ TEST_CASE("pipeline: what the selector has learned of it is explained") {
 TEST_CASE("pipeline: the selector chooses for the whole, and learns each of its runs") {
   Told told;
   RuntimeFixture fixture;
-  REQUIRE(fixture.registry
-              .add_selector("test", "listener",
-                            [&](const SelectorContext&) {
-                              return Result<std::unique_ptr<DeviceSelector>>(std::make_unique<Listener>(told));
-                            })
-              .ok());
-  fixture.config.selector.name = "listener";
+  ToldSelector::serve(fixture, told);
   Chain chain;
   PipelineRequest request = chain.on_beta();
   request.device.clear();
@@ -265,32 +225,60 @@ TEST_CASE("pipeline: the selector chooses for the whole, and learns each of its 
   CHECK(report.selected_because == "the last");
   REQUIRE(told.selected.size() == 1);
   REQUIRE(told.runs.size() == 2);
-  const std::string shape = std::get<0>(told.runs[0]), device = report.device.id;
+  const std::string shape = told.runs[0].work.shape, device = report.device.id;
   CHECK(told.selected[0] == "pipeline " + shape);
-  using Run = decltype(told.runs)::value_type;
-  CHECK(told.runs[0] == Run{shape, device, true, StatusCode::ok});
-  CHECK(told.runs[1] == Run{shape, device, false, StatusCode::ok});
-  CHECK(told.flops == Approx(report.flops));
-  CHECK(told.bytes == Approx(2 * 108 * sizeof(float)));  // what it reads and writes outside
+  using Run = std::tuple<std::string, std::string, bool, StatusCode>;  // shape, device, first run, status
+  const auto told_run = [&](std::size_t at) {
+    const ToldRun& run = told.runs.at(at);
+    return Run{run.work.shape, run.device, run.measurement.first_run, run.conditions.status.code};
+  };
+  CHECK(told_run(0) == Run{shape, device, true, StatusCode::ok});
+  CHECK(told_run(1) == Run{shape, device, false, StatusCode::ok});
+  CHECK(told.runs[0].work.flops == Approx(report.flops));
+  CHECK(told.runs[0].work.bytes == Approx(2 * 108 * sizeof(float)));  // what it reads and writes outside
   request.repeat = 1;
   request.device = device;
 
   const auto recorded = fixture.runtime().record(request).value();
   REQUIRE(fixture.runtime().replay(*recorded).status.text() == "ok");
   REQUIRE(told.runs.size() == 3);
-  CHECK(told.runs[2] == Run{shape, device, false, StatusCode::ok});
+  CHECK(told_run(2) == Run{shape, device, false, StatusCode::ok});
 
   fixture.controls(device).wrong_at = fixture.controls(device).submits + 1;
   CHECK(fixture.runtime().run(request).status.code == StatusCode::wrong_result);
   REQUIRE(told.runs.size() == 4);
-  CHECK(told.runs[3] == Run{shape, device, false, StatusCode::wrong_result});
+  CHECK(told_run(3) == Run{shape, device, false, StatusCode::wrong_result});
 
   request.pipeline.steps[3].spec = request.pipeline.steps[0].spec;  // the same work
   REQUIRE(fixture.runtime().run(request).status.text() == "ok");
-  CHECK(std::get<0>(told.runs[4]) == shape);
+  CHECK(told.runs[4].work.shape == shape);
   auto& spec = std::get<Conv2dSpec>(request.pipeline.steps[3].spec);
   spec.activation = Activation::relu;  // other work
   REQUIRE(fixture.runtime().run(request).status.text() == "ok");
-  CHECK(std::get<0>(told.runs[5]) != shape);
-  CHECK(std::get<2>(told.runs[5]));
+  CHECK(told.runs[5].work.shape != shape);
+  CHECK(told.runs[5].measurement.first_run);
+}
+
+TEST_CASE("pipeline: a result that cannot be compared is no failure of the device, and its time is learned") {
+  Told told;
+  RuntimeFixture fixture;
+  ToldSelector::serve(fixture, told);
+  Pool2dSpec mean;  // of so many elements that the rounding has no bound
+  mean.kind = PoolKind::average;
+  mean.c = mean.h = mean.w = 1;
+  mean.r = mean.s = 4097;
+  mean.pad_y = mean.pad_x = 2048;
+  PipelineRequest request;
+  request.pipeline.name = "mean";
+  request.pipeline.tensors = {{"x", DType::f32, {1, 1, 1, 1}, Access::read, numbers({1, 1, 1, 1}, 1)},
+                              {"y", DType::f32, {1, 1, 1, 1}, Access::write, numbers({1, 1, 1, 1}, 0)}};
+  request.pipeline.steps.push_back({"1", mean, {{"x", {}}, {"y", {}}}});
+  request.device = "beta";
+  request.check = PipelineCheck::final;
+  const RunReport report = fixture.runtime().run(request);
+  CHECK(report.status.code == StatusCode::invalid_argument);
+  CHECK_THAT(report.status.message, Contains("the rounding of the steps may sum up to"));
+  CHECK_FALSE(report.verified.has_value());
+  REQUIRE(told.runs.size() == 1);
+  CHECK(told.runs[0].conditions.status.ok());
 }

@@ -2,7 +2,7 @@
 // that writes nothing over an output that was right before.
 #include "runtime/verification.hpp"
 
-#include "core/runtime/runtime_fixture.hpp"
+#include "core/runtime/told_selector.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -99,6 +99,37 @@ TEST_CASE("verification: nothing is claimed of what nobody asked to compare") {
   const RunReport report = setting.fixture.runtime().run(setting.request);
   CHECK(report.status.text() == "ok");
   CHECK_FALSE(report.verified.has_value());
+}
+
+TEST_CASE("verification: a result that cannot be compared is no failure of the device, and no other one is asked") {
+  Told told;
+  RuntimeFixture fixture;
+  ToldSelector::serve(fixture, told);
+  Pool2dSpec mean;  // of so many elements that its reference has no bound
+  mean.kind = PoolKind::average;
+  mean.c = mean.h = mean.w = 1;
+  mean.r = mean.s = 4097;
+  mean.pad_y = mean.pad_x = 2048;
+  RunRequest request;
+  request.spec = mean;
+  request.device = "alpha";
+  request.verify = true;
+  const auto one = [] { return TensorArgument{HostTensor::create(DType::f32, {1, 1, 1, 1}).value(), nullptr}; };
+  request.tensors = {one(), one()};
+  const RunReport report = fixture.runtime().run(request);
+  CHECK(report.status.code == StatusCode::unsupported);
+  CHECK_THAT(report.status.message, Contains("the output could not be compared"));
+  CHECK(report.notes.empty());
+  CHECK(report.device.id == "alpha");
+  CHECK(fixture.controls("beta").submits == 0);
+  REQUIRE(told.runs.size() == 1);
+  CHECK(told.runs[0].conditions.status.ok());
+
+  request.device.clear();
+  const auto recorded = fixture.runtime().record({request}, "alpha");
+  REQUIRE(recorded);
+  CHECK(fixture.runtime().replay(**recorded).status.code == StatusCode::unsupported);
+  for (const DeviceInfo& device : fixture.runtime().known_devices()) CHECK(device.usable);
 }
 
 TEST_CASE("verification: a kept reference is the inputs' that it was made of, and refuses what is wrong") {
