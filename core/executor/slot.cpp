@@ -46,6 +46,10 @@ Status Slot::readback(Device& device) {
 Measurement Slot::measured() const {
   Measurement m;
   m.queue_ns = from(at.entered, at.begun) + from(at.uploaded, at.submitting);
+  // A device works on one job after another. Its own time stays in the run, however late the job before was retired.
+  std::uint64_t begun = at.device_begun;
+  if (begun == 0 && device_ns != 0) begun = from(device_ns, at.finished);
+  m.queue_ns += from(at.submitting, std::min({at.free, begun, at.finished}));
   m.build_ns = from(at.begun, at.built);
   m.upload_ns = from(at.built + aside_ns_, at.uploaded);
   m.device_ns = device_ns;

@@ -19,6 +19,7 @@ struct Stamps {
   std::uint64_t built = 0, uploaded = 0;
   std::uint64_t submitting = 0, submitted = 0;
   std::uint64_t device_begun = 0, finished = 0;
+  std::uint64_t free = 0;  // the device had finished the job before
   std::uint64_t reading = 0, done = 0;
 };
 

@@ -374,6 +374,7 @@ bool SlotPipeline::retire(Claim& claim, Deadline patience) {
       fail(slot, device_lost("the device was lost"));
     } else if (*result) {
       slot.at.finished = now;
+      slot.at.free = since;
       slot.at.device_begun = (*result)->begun_ns;
       slot.device_ns = (*result)->device_ns;
       slot.chain = std::move((*result)->chain);
@@ -383,7 +384,7 @@ bool SlotPipeline::retire(Claim& claim, Deadline patience) {
     } else {
       fail(slot, result->error());
     }
-    if (!slot.over) read_back(slot, since, slot.jobs_in_batch);
+    if (!slot.over) read_back(slot, slot.jobs_in_batch);
   }
   return true;
 }
@@ -393,11 +394,11 @@ std::uint64_t SlotPipeline::finished_at(std::uint64_t now) {
   return std::exchange(last_finished_ns_, std::max(last_finished_ns_, now));
 }
 
-void SlotPipeline::read_back(Slot& slot, std::uint64_t device_since_ns, std::uint32_t jobs) {
+void SlotPipeline::read_back(Slot& slot, std::uint32_t jobs) {
   if (Status status = slot.readback(*device_); !status.ok()) return fail(slot, std::move(status));
   const std::uint64_t bytes = slot.work().readback_bytes(*device_);
   if (bytes != 0) readback_.learn(bytes, between(slot.at.reading, slot.at.done));
-  const std::uint64_t busy = between(std::max(slot.at.submitting, device_since_ns), slot.at.finished);
+  const std::uint64_t busy = between(std::max(slot.at.submitting, slot.at.free), slot.at.finished);
   const std::uint64_t device_ns = slot.device_ns != 0 ? slot.device_ns : busy;
   if (!slot.work().groups().empty()) {  // not a usual run
     const std::uint64_t begun = slot.device_ns != 0 ? slot.at.device_begun : slot.at.submitting;

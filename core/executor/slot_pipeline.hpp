@@ -81,7 +81,7 @@ class SlotPipeline {
   void lose(const Status& cause);
   Status submit_alone(Slot& slot);
   void run_alone(Slot& slot);
-  void read_back(Slot& slot, std::uint64_t device_since_ns, std::uint32_t jobs);
+  void read_back(Slot& slot, std::uint32_t jobs);
   std::uint64_t finished_at(std::uint64_t now);  // returns when the previous job finished
   Result<FenceResult> run_to_end(const Dispatch& dispatch);
   void fail(Slot& slot, Status why);

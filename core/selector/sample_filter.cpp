@@ -9,6 +9,11 @@ namespace {
 
 constexpr double least_ns = 500;  // twenty times what two readings of the clock take
 
+double without_queue(const Measurement& measurement) noexcept {
+  return static_cast<double>(measurement.wall_ns) -
+         static_cast<double>(std::min(measurement.queue_ns, measurement.wall_ns));
+}
+
 }  // namespace
 
 std::string_view to_string(Unfit unfit) noexcept {
@@ -36,8 +41,9 @@ std::string_view to_string(Unfit unfit) noexcept {
 }
 
 double service_ns(const Measurement& measurement) noexcept {
-  return static_cast<double>(measurement.wall_ns) -
-         static_cast<double>(std::min(measurement.queue_ns, measurement.wall_ns));
+  const double run_ns = without_queue(measurement);
+  const double common_ns = std::min(run_ns, static_cast<double>(dispatch_ns(measurement)));
+  return run_ns - common_ns * (1 - 1.0 / std::max(measurement.batch, 1u));
 }
 
 Effort effort_of(const KernelSpec& spec) noexcept { return {flops(spec), operation_of(spec).saving(spec)}; }
@@ -47,7 +53,7 @@ double rate_limit(const Effort& effort, const DeviceInfo& device) noexcept {
 }
 
 double rate_of(const Effort& effort, const Measurement& measurement) noexcept {
-  const double run_ns = service_ns(measurement);
+  const double run_ns = without_queue(measurement);  // a batch may hold jobs of many sizes
   const double device_ns = static_cast<double>(measurement.device_ns);
   const double least = device_ns > 0 && (run_ns <= 0 || device_ns < run_ns) ? device_ns : run_ns;
   return least > 0 ? effort.flops / least : 0;

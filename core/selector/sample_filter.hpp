@@ -27,7 +27,7 @@ inline constexpr std::array all_unfit{Unfit::first_run, Unfit::prepared,     Unf
 
 std::string_view to_string(Unfit unfit) noexcept;
 
-// Returns the time of a run without its wait in the queue.
+// Returns the time of a run without its wait in the queue; of a run in a batch, with its share of the common time.
 double service_ns(const Measurement& measurement) noexcept;
 
 // The parts of a ShapeBucket that a roof limits.

@@ -25,7 +25,7 @@ enum class Tier : std::uint8_t { invalid = 0, built, remote, layer, disk, librar
 std::string_view to_string(Tier tier) noexcept;
 
 struct Measurement {
-  std::uint64_t queue_ns = 0;  // waiting for a slot, the upload and the submission
+  std::uint64_t queue_ns = 0;  // waiting for a slot, the upload, the submission and earlier jobs on the device
   std::uint64_t build_ns = 0;  // getting programs and preparing constants
   std::uint64_t upload_ns = 0;
   std::uint64_t device_ns = 0;

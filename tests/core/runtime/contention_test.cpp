@@ -1,42 +1,17 @@
 // Runs beside the comparing of outputs are told to the selector as contended: it uses the cores that they run on.
-#include "core/runtime/runtime_fixture.hpp"
+#include "core/runtime/told_selector.hpp"
 
 #include "runtime/resource_use.hpp"
 
 #include <catch2/catch.hpp>
 
 #include <future>
-#include <mutex>
+#include <thread>
 
 using namespace kiln;
 using namespace kiln::test;
 
 namespace {
-
-// Takes the first candidate, and remembers how the runs of each device went.
-class Listener final : public DeviceSelector {
- public:
-  struct Told {
-    std::mutex mutex;
-    std::map<std::string, std::vector<bool>> contended;
-  };
-  explicit Listener(Told& told) : told_(told) {}
-
-  Result<Choice> select(const ShapeBucket&, std::span<const Candidate>, const JobTerms&) noexcept override {
-    return Choice{0, "the first", std::nullopt};
-  }
-  Result<Explanation> explain(const ShapeBucket&, std::span<const Candidate>, const JobTerms&) noexcept override {
-    return unsupported("nothing to explain");
-  }
-  void record(const ShapeBucket&, const DeviceInfo& device, const Measurement&,
-              const RunConditions& conditions) noexcept override {
-    const std::lock_guard lock(told_.mutex);
-    told_.contended[device.id].push_back(conditions.contended);
-  }
-
- private:
-  Told& told_;
-};
 
 RunRequest on(const std::string& device, bool verify) {
   RunRequest request = small_conv2d();
@@ -50,16 +25,10 @@ RunRequest on(const std::string& device, bool verify) {
 TEST_CASE("contention: a run during which another job's output was compared is not learned from") {
   const bool verify = GENERATE(true, false);
   CAPTURE(verify);
-  Listener::Told told;
+  Told told;
   RuntimeFixture fixture;
   fixture.options("beta").info.shared_resource = "host-cores";  // as a cpu; alpha has cores of its own
-  REQUIRE(fixture.registry
-              .add_selector("test", "listener",
-                            [&](const SelectorContext&) {
-                              return Result<std::unique_ptr<DeviceSelector>>(std::make_unique<Listener>(told));
-                            })
-              .ok());
-  fixture.config.selector.name = "listener";
+  ToldSelector::serve(fixture, told);
   (void)fixture.runtime();
   support::FixtureGate& gate = fixture.controls("beta").run;
   gate.close();
@@ -70,9 +39,34 @@ TEST_CASE("contention: a run during which another job's output was compared is n
   CHECK(beside.get() == "ok");
   CHECK(fixture.runtime().run(on("beta", true)).status.text() == "ok");  // its own comparison comes after it
 
-  const std::lock_guard lock(told.mutex);
-  CHECK(told.contended["alpha"] == std::vector<bool>{false});
-  CHECK(told.contended["beta"] == std::vector<bool>{verify, false});
+  std::map<std::string, std::vector<bool>> contended;
+  for (const ToldRun& run : told.runs) contended[run.device].push_back(run.conditions.contended);
+  CHECK(contended["alpha"] == std::vector<bool>{false});
+  CHECK(contended["beta"] == std::vector<bool>{verify, false});
+}
+
+TEST_CASE("contention: the wait behind other jobs on one device is no part of a run") {
+  constexpr double run_ns = 40e6;
+  Told told;
+  RuntimeFixture fixture;
+  ToldSelector::serve(fixture, told);
+  fixture.options("alpha").run_time = std::chrono::nanoseconds(static_cast<std::int64_t>(run_ns));
+  Runtime& runtime = fixture.runtime();
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 3; ++i) {
+      threads.emplace_back([&] {
+        for (int run = 0; run < 6; ++run) runtime.run(on("alpha", false));
+      });
+    }
+  }
+  REQUIRE(told.runs.size() == 18);
+  double sum_ns = 0;
+  for (const ToldRun& run : told.runs) {
+    CHECK(run.measurement.wall_ns - run.measurement.queue_ns >= run.measurement.device_ns);
+    sum_ns += static_cast<double>(run.measurement.wall_ns - run.measurement.queue_ns);
+  }
+  CHECK(sum_ns / 18 < 2 * run_ns);  // about three times as long with the wait
 }
 
 TEST_CASE("contention: comparing is no run of any device on the host's cores, and none of a card") {

@@ -45,7 +45,21 @@ TEST_CASE("sample filter: a rate is of the shorter of the run's own time and the
   run.device_ns = 100'000;
   CHECK(rate_of(effort_of(spec), run) == Approx(10));
   CHECK(rate_of(effort_of(spec), {}) == 0);
+  run.batch = 4;  // of jobs that may be far smaller
+  CHECK(rate_of(effort_of(spec), run) == Approx(10));
   CHECK(is_above_roof(spec, device_of("one", 9.9), run));
   CHECK_FALSE(is_above_roof(spec, device_of("one", 10.1), run));
   CHECK_FALSE(is_above_roof(spec, device_of("one"), run));
+}
+
+TEST_CASE("sample filter: jobs of a batch share the time that they have in common", "[selector]") {
+  Measurement run = run_of(10);
+  run.queue_ns = 2'000'000;
+  CHECK(service_ns(run) == Approx(8e6));
+  run.upload_ns = 1'000'000;
+  run.readback_ns = 3'000'000;
+  run.batch = 4;
+  CHECK(service_ns(run) == Approx(1e6 + 3e6 + 4e6 / 4));
+  run.queue_ns = run.wall_ns;
+  CHECK(service_ns(run) == 0);
 }
