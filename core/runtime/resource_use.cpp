@@ -90,7 +90,18 @@ void ResourceUse::Use::end() {
     const auto at = resource.users.find(user_);
     if (--at->second == 0) resource.users.erase(at);
   }
-  if (!turn_.empty() && --owner->turns_[turn_].runs == 0) owner->turned_.notify_all();
+  owner->end_turn(*this);
+}
+
+void ResourceUse::Use::end_turn() {
+  if (owner_ == nullptr) return;
+  const std::lock_guard lock(owner_->mutex_);
+  owner_->end_turn(*this);
+}
+
+void ResourceUse::end_turn(Use& use) {
+  const std::string turn = std::exchange(use.turn_, {});
+  if (!turn.empty() && --turns_[turn].runs == 0) turned_.notify_all();
 }
 
 bool share_a_resource(const DeviceInfo& a, const DeviceInfo& b) noexcept {

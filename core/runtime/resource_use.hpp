@@ -38,6 +38,8 @@ class ResourceUse {
     ~Use() { end(); }
     // Ends the use before destruction.
     void end();
+    // Lets other devices have their turn. The use goes on.
+    void end_turn();
     // Time waited for the turn.
     std::uint64_t waited_ns() const noexcept { return waited_ns_; }
     // Returns whether another device used a shared resource since this use began. REQUIRES: the use has not ended.
@@ -84,6 +86,7 @@ class ResourceUse {
 
   void count_in(Use& use, const DeviceInfo& device);        // REQUIRES: mutex_
   void count_in(Use& use, std::string_view resource_name);  // REQUIRES: mutex_
+  void end_turn(Use& use);                                  // REQUIRES: mutex_
 
   mutable std::mutex mutex_;
   std::condition_variable turned_;

@@ -127,6 +127,7 @@ RunOutcome Runner::run(Job& job, const std::shared_ptr<Device>& device, const Re
     const std::chrono::nanoseconds patience = request.timeout.value_or(config_.executor.timeout);
     const auto run_share_ns = static_cast<std::uint64_t>(patience.count() / 2);
     const Deadline deadline = Deadline::after(patience);
+    sweep();
     auto use = resources_.begin_turn(report.device, deadline, request.stop);
     if (!use) {
       Status status = std::move(use).error();
@@ -137,17 +138,17 @@ RunOutcome Runner::run(Job& job, const std::shared_ptr<Device>& device, const Re
     RunConditions conditions;
     if (run == 0) conditions.build_ns = programs->build_ns;
     TracedWork dispatching(ran_before ? nullptr : trace_, TraceArea::cache, "first dispatch");
-    auto measurement = run_once(job, device, *programs, poisoned, deadline, run == 0 ? job.chosen_ns : 0);
+    Attempt attempt = run_once(job, device, *programs, poisoned, deadline, run == 0 ? job.chosen_ns : 0);
+    Result<Measurement>& measurement = attempt.measurement;
     dispatching.end();
     conditions.contended = use->contended();
-    use->end();
+    end(*use, attempt);
     if (!measurement) {
       if (measurement.error().code == StatusCode::timeout && deadline.passed()) {
         measurement = measurement.error().within(too_long(request, config_));
       }
-      // Another device, or this one again, begins with what the job was given. A first run that timed out has read
-      // nothing back, and may still be writing to host memory that the device uses itself.
-      if (run != 0 || measurement.error().code != StatusCode::timeout) snapshot.restore();
+      // Another device, or this one again, begins with what the job was given. Work in flight may still be writing.
+      if (!attempt.in_flight) snapshot.restore();
       const bool others_had_it = measurement.error().code == StatusCode::timeout && use->waited_ns() > run_share_ns;
       if (others_had_it) return ends_with(std::move(measurement).error(), false);
       conditions.status = measurement.error();
@@ -191,13 +192,13 @@ RunOutcome Runner::run(Job& job, const std::shared_ptr<Device>& device, const Re
   return outcome;
 }
 
-Result<Measurement> Runner::run_once(const Job& job, const std::shared_ptr<Device>& device,
-                                     const AcquiredPrograms& programs, bool poisoned, Deadline deadline,
-                                     std::uint64_t follows_ns) {
+Runner::Attempt Runner::run_once(const Job& job, const std::shared_ptr<Device>& device,
+                                 const AcquiredPrograms& programs, bool poisoned, Deadline deadline,
+                                 std::uint64_t follows_ns) {
   const RunRequest& request = job.request;
   auto fence = executor_.submit({device, programs.plan.keyed->plan, programs.passes, programs.prepare, request.tensors,
                                  deadline, poisoned, request.completion, programs.sources, true});
-  if (!fence) return std::move(fence).error();
+  if (!fence) return Attempt(std::move(fence).error());
   if (follows_ns != 0) trace_->add_link({TraceArea::selector, follows_ns, device->info().id, fence->value});
   return await(*fence, request.stop, deadline);
 }
@@ -205,12 +206,14 @@ Result<Measurement> Runner::run_once(const Job& job, const std::shared_ptr<Devic
 ReplayOutcome Runner::replay(const std::shared_ptr<Recording>& recording, const DeviceInfo& device, Deadline deadline,
                              const std::atomic<bool>* stop) {
   const auto patience_ns = static_cast<std::uint64_t>(std::max<std::int64_t>(deadline.left().count(), 0));
+  sweep();
   auto use = resources_.begin_turn(device, deadline, stop);
   if (!use) return {std::move(use).error(), false};
   auto fence = executor_.replay(recording, deadline);
-  ReplayOutcome outcome{fence ? await(*fence, stop, deadline) : Result<Measurement>(fence.error())};
+  Attempt attempt = fence ? await(*fence, stop, deadline) : Attempt(fence.error());
   const bool contended = use->contended();
-  use->end();
+  end(*use, attempt);
+  ReplayOutcome outcome{std::move(attempt.measurement)};
   if (!outcome.measurement) {
     const bool is_late = outcome.measurement.error().code == StatusCode::timeout;
     outcome.had_device = !is_late || use->waited_ns() <= patience_ns / 2;
@@ -222,7 +225,7 @@ ReplayOutcome Runner::replay(const std::shared_ptr<Recording>& recording, const 
   return outcome;
 }
 
-Result<Measurement> Runner::await(Fence fence, const std::atomic<bool>* stop, Deadline deadline) {
+Runner::Attempt Runner::await(Fence fence, const std::atomic<bool>* stop, Deadline deadline) {
   for (;;) {
     const Deadline slice = Deadline{std::min(deadline.at, Deadline::after(stop_poll).at)};
     auto measurement = executor_.wait(fence, stop == nullptr ? deadline : slice);
@@ -230,9 +233,28 @@ Result<Measurement> Runner::await(Fence fence, const std::atomic<bool>* stop, De
     const bool stopped = stop_requested(stop);
     if (!stopped && !deadline.passed()) continue;
     (void)executor_.cancel(fence);  // what the device has begun runs to its end
-    if (!deadline.passed()) return cancelled("stopped on request");
-    return measurement;
+    if (!deadline.passed()) measurement = cancelled("stopped on request");
+    Attempt attempt(std::move(measurement));
+    if (!has_ended(fence)) attempt.in_flight = fence;
+    return attempt;
   }
+}
+
+void Runner::end(ResourceUse::Use& use, const Attempt& attempt) {
+  if (!attempt.in_flight) return use.end();
+  use.end_turn();
+  const std::lock_guard lock(left_mutex_);
+  left_.emplace_back(*attempt.in_flight, std::move(use));
+}
+
+bool Runner::has_ended(Fence fence) {
+  const auto measured = executor_.wait(fence, Deadline{Clock::now()});
+  return measured || measured.error().code != StatusCode::timeout;
+}
+
+void Runner::sweep() {
+  const std::lock_guard lock(left_mutex_);
+  left_.remove_if([&](const auto& work) { return has_ended(work.first); });
 }
 
 Status Runner::compare(const RunRequest& request, RunReport& report) {

@@ -15,8 +15,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <list>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace kiln {
@@ -74,10 +77,20 @@ class Runner {
   Status compare(const RunRequest& request, RunReport& report);
 
  private:
+  struct Attempt {
+    Attempt(Result<Measurement> ended) : measurement(std::move(ended)) {}
+    Result<Measurement> measurement;
+    std::optional<Fence> in_flight;  // what the device may still work on after the timeout or the stop
+  };
   // Waits for the deadline or `stop` (may be null), which cancels the job.
-  Result<Measurement> await(Fence fence, const std::atomic<bool>* stop, Deadline deadline);
-  Result<Measurement> run_once(const Job& job, const std::shared_ptr<Device>& device, const AcquiredPrograms& programs,
-                               bool poisoned, Deadline deadline, std::uint64_t follows_ns);
+  Attempt await(Fence fence, const std::atomic<bool>* stop, Deadline deadline);
+  Attempt run_once(const Job& job, const std::shared_ptr<Device>& device, const AcquiredPrograms& programs,
+                   bool poisoned, Deadline deadline, std::uint64_t follows_ns);
+  // Ends the turn, and the use when the work has ended.
+  void end(ResourceUse::Use& use, const Attempt& attempt);
+  bool has_ended(Fence fence);
+  // Ends the uses of work that nobody waits for and that has ended.
+  void sweep();
 
   const Config& config_;
   TraceSink* const trace_;
@@ -85,6 +98,8 @@ class Runner {
   ResourceUse& resources_;
   WorkHistory& history_;
   JobMetrics& metrics_;
+  std::mutex left_mutex_;
+  std::list<std::pair<Fence, ResourceUse::Use>> left_;  // work that nobody waits for
 };
 
 // The outcome of a job whose programs could not be acquired.

@@ -5,7 +5,9 @@
 
 #include <catch2/catch.hpp>
 
+#include <atomic>
 #include <future>
+#include <map>
 #include <thread>
 
 using namespace kiln;
@@ -83,4 +85,37 @@ TEST_CASE("contention: comparing is no run of any device on the host's cores, an
   }
   CHECK(run.contended());
   CHECK_FALSE(other.contended());
+}
+
+TEST_CASE("contention: work that nobody waits for any more holds what its device shares until it ends") {
+  const bool stopped = GENERATE(false, true);
+  const bool replayed = GENERATE(false, true);
+  CAPTURE(stopped, replayed);
+  Told told;
+  RuntimeFixture fixture;
+  ToldSelector::serve(fixture, told);
+  for (const char* name : {"alpha", "beta"}) fixture.options(name).info.shared_resource = "cores";
+  Runtime& runtime = fixture.runtime();
+  auto recorded = runtime.record({small_gemm()}, "alpha").value();
+  REQUIRE(runtime.run(on("beta", false)).status.text() == "ok");
+  support::FixtureGate& gate = fixture.controls("alpha").run;
+  gate.close();
+  std::atomic<bool> stop{false};
+  std::jthread stopper([&] { stop = gate.await_waiting(1, Deadline::after(std::chrono::seconds(30))) && stopped; });
+  RunRequest left = on("alpha", false);
+  left.stop = &stop;
+  left.timeout = std::chrono::seconds(stopped ? 60 : 2);  // within which it is on the device
+  const Status end = replayed ? runtime.replay(*recorded, {left.timeout, &stop}).status : runtime.run(left).status;
+  CHECK(end.code == (stopped ? StatusCode::cancelled : StatusCode::timeout));
+  stopper.join();
+  CHECK(runtime.run(on("beta", false)).status.text() == "ok");  // it has its turn
+  CHECK(told.runs.back().conditions.contended);
+  gate.open();
+  bool alone = false;
+  for (int i = 0; i < 3000 && !alone; ++i) {
+    REQUIRE(runtime.run(on("beta", false)).status.text() == "ok");
+    alone = !told.runs.back().conditions.contended;
+    if (!alone) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  CHECK(alone);
 }

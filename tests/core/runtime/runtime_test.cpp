@@ -240,6 +240,46 @@ TEST_CASE("runtime: a stop flag ends a job between waits") {
   fixture.controls("alpha").run.open();
 }
 
+TEST_CASE("runtime: what a job left to the device is not written to its tensors by anybody else") {
+  const bool stopped = GENERATE(false, true);
+  CAPTURE(stopped);
+  RuntimeFixture fixture;
+  fixture.options("alpha").info.dialects = {Dialect::library, Dialect::opencl_c};
+  support::FixtureGate& gate = fixture.controls("alpha").run;
+  UserKernelSpec spec;
+  spec.path = "add_one.cl";
+  spec.text = "add_one";
+  spec.dialect = Dialect::opencl_c;
+  spec.bindings = {{Access::read_write, 64}};
+  const auto tensor = HostTensor::create(DType::f32, {16}).value();
+  std::atomic<bool> stop{false};
+  RunRequest request;
+  request.spec = spec;
+  request.device = "alpha";
+  request.tensors = {{tensor, nullptr}};
+  request.repeat = 2;
+  request.stop = &stop;
+  request.timeout = std::chrono::seconds(stopped ? 60 : 2);
+  std::promise<void> second;
+  request.progress = [&](std::uint32_t) {
+    gate.close();
+    second.set_value();
+    return true;
+  };
+  std::jthread device([&] {
+    second.get_future().wait();
+    if (!gate.await_waiting(1, Deadline::after(std::chrono::seconds(30)))) return;
+    tensor->as<float>()[0] = 7;  // as a device that is at it
+    stop = stopped;
+  });
+  const RunReport report = fixture.runtime().run(request);
+  device.join();
+  CHECK(report.status.code == (stopped ? StatusCode::cancelled : StatusCode::timeout));
+  CHECK(report.runs == 1);
+  CHECK(tensor->as<float>()[0] == 7);
+  gate.open();
+}
+
 TEST_CASE("runtime: a request asks once whether it may run, when its programs are ready and nothing has run") {
   RuntimeFixture fixture;
   RunRequest request = small_conv2d();
