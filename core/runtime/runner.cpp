@@ -142,13 +142,14 @@ RunOutcome Runner::run(Job& job, const std::shared_ptr<Device>& device, const Re
     Result<Measurement>& measurement = attempt.measurement;
     dispatching.end();
     conditions.contended = use->contended();
-    end(*use, attempt);
+    end(*use, attempt, report.device.id, deadline);
     if (!measurement) {
       if (measurement.error().code == StatusCode::timeout && deadline.passed()) {
         measurement = measurement.error().within(too_long(request, config_));
       }
       // Another device, or this one again, begins with what the job was given. Work in flight may still be writing.
       if (!attempt.in_flight) snapshot.restore();
+      if (attempt.kept_out) return ends_with(std::move(measurement).error(), is_overdue(report.device.id));
       const bool others_had_it = measurement.error().code == StatusCode::timeout && use->waited_ns() > run_share_ns;
       if (others_had_it) return ends_with(std::move(measurement).error(), false);
       conditions.status = measurement.error();
@@ -198,7 +199,7 @@ Runner::Attempt Runner::run_once(const Job& job, const std::shared_ptr<Device>& 
   const RunRequest& request = job.request;
   auto fence = executor_.submit({device, programs.plan.keyed->plan, programs.passes, programs.prepare, request.tensors,
                                  deadline, poisoned, request.completion, programs.sources, true});
-  if (!fence) return Attempt(std::move(fence).error());
+  if (!fence) return not_submitted(std::move(fence).error());
   if (follows_ns != 0) trace_->add_link({TraceArea::selector, follows_ns, device->info().id, fence->value});
   return await(*fence, request.stop, deadline);
 }
@@ -210,13 +211,14 @@ ReplayOutcome Runner::replay(const std::shared_ptr<Recording>& recording, const 
   auto use = resources_.begin_turn(device, deadline, stop);
   if (!use) return {std::move(use).error(), false};
   auto fence = executor_.replay(recording, deadline);
-  Attempt attempt = fence ? await(*fence, stop, deadline) : Attempt(fence.error());
+  Attempt attempt = fence ? await(*fence, stop, deadline) : not_submitted(fence.error());
   const bool contended = use->contended();
-  end(*use, attempt);
+  end(*use, attempt, device.id, deadline);
   ReplayOutcome outcome{std::move(attempt.measurement)};
   if (!outcome.measurement) {
     const bool is_late = outcome.measurement.error().code == StatusCode::timeout;
     outcome.had_device = !is_late || use->waited_ns() <= patience_ns / 2;
+    if (attempt.kept_out) outcome.had_device = is_late && is_overdue(device.id);
     return outcome;
   }
   outcome.measurement->contended = contended;
@@ -232,19 +234,25 @@ Runner::Attempt Runner::await(Fence fence, const std::atomic<bool>* stop, Deadli
     if (measurement || measurement.error().code != StatusCode::timeout) return measurement;
     const bool stopped = stop_requested(stop);
     if (!stopped && !deadline.passed()) continue;
-    (void)executor_.cancel(fence);  // what the device has begun runs to its end
+    const bool taken_back = executor_.cancel(fence).ok();  // what the device has begun runs to its end
     if (!deadline.passed()) measurement = cancelled("stopped on request");
-    Attempt attempt(std::move(measurement));
+    Attempt attempt(std::move(measurement), taken_back);
     if (!has_ended(fence)) attempt.in_flight = fence;
     return attempt;
   }
 }
 
-void Runner::end(ResourceUse::Use& use, const Attempt& attempt) {
+// With a timeout or a stop no slot came free.
+Runner::Attempt Runner::not_submitted(Status why) {
+  const bool kept_out = why.code == StatusCode::timeout || why.code == StatusCode::cancelled;
+  return {std::move(why), kept_out};
+}
+
+void Runner::end(ResourceUse::Use& use, const Attempt& attempt, const std::string& device, Deadline deadline) {
   if (!attempt.in_flight) return use.end();
   use.end_turn();
   const std::lock_guard lock(left_mutex_);
-  left_.emplace_back(*attempt.in_flight, std::move(use));
+  left_.push_back({*attempt.in_flight, std::move(use), device, deadline});
 }
 
 bool Runner::has_ended(Fence fence) {
@@ -254,7 +262,14 @@ bool Runner::has_ended(Fence fence) {
 
 void Runner::sweep() {
   const std::lock_guard lock(left_mutex_);
-  left_.remove_if([&](const auto& work) { return has_ended(work.first); });
+  left_.remove_if([&](const Left& work) { return has_ended(work.fence); });
+}
+
+bool Runner::is_overdue(const std::string& device) {
+  sweep();
+  const std::lock_guard lock(left_mutex_);
+  return std::ranges::any_of(left_,
+                             [&](const Left& work) { return work.device == device && work.deadline.passed(); });
 }
 
 Status Runner::compare(const RunRequest& request, RunReport& report) {

@@ -19,6 +19,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -58,7 +59,7 @@ struct RunOutcome {
 
 struct ReplayOutcome {
   Result<Measurement> measurement;
-  bool had_device = true;  // false: others had it for most of the time until the deadline, or until the stop
+  bool had_device = true;  // false: others had it until the stop, or for most of the time until the deadline
 };
 
 class Runner {
@@ -78,19 +79,23 @@ class Runner {
 
  private:
   struct Attempt {
-    Attempt(Result<Measurement> ended) : measurement(std::move(ended)) {}
+    Attempt(Result<Measurement> ended, bool held = false) : measurement(std::move(ended)), kept_out(held) {}
     Result<Measurement> measurement;
+    bool kept_out;  // earlier jobs kept it from the device until the timeout or the stop
     std::optional<Fence> in_flight;  // what the device may still work on after the timeout or the stop
   };
   // Waits for the deadline or `stop` (may be null), which cancels the job.
   Attempt await(Fence fence, const std::atomic<bool>* stop, Deadline deadline);
   Attempt run_once(const Job& job, const std::shared_ptr<Device>& device, const AcquiredPrograms& programs,
                    bool poisoned, Deadline deadline, std::uint64_t follows_ns);
+  static Attempt not_submitted(Status why);
   // Ends the turn, and the use when the work has ended.
-  void end(ResourceUse::Use& use, const Attempt& attempt);
+  void end(ResourceUse::Use& use, const Attempt& attempt, const std::string& device, Deadline deadline);
   bool has_ended(Fence fence);
   // Ends the uses of work that nobody waits for and that has ended.
   void sweep();
+  // Whether the device is at work that had a deadline in the past.
+  bool is_overdue(const std::string& device);
 
   const Config& config_;
   TraceSink* const trace_;
@@ -98,8 +103,14 @@ class Runner {
   ResourceUse& resources_;
   WorkHistory& history_;
   JobMetrics& metrics_;
+  struct Left {  // work that nobody waits for
+    Fence fence;
+    ResourceUse::Use use;
+    std::string device;
+    Deadline deadline;
+  };
   std::mutex left_mutex_;
-  std::list<std::pair<Fence, ResourceUse::Use>> left_;  // work that nobody waits for
+  std::list<Left> left_;
 };
 
 // The outcome of a job whose programs could not be acquired.

@@ -162,6 +162,57 @@ TEST_CASE("runtime: a job waits for its turn on the cores until its deadline, wh
   CHECK(holder.get() == "ok");
 }
 
+TEST_CASE("runtime: a job that waits behind its device's other jobs until its deadline is not its device's failure") {
+  const std::uint32_t slots = GENERATE(1u, 2u);  // it gets no slot, or is taken back from it
+  const bool replayed = GENERATE(false, true);
+  CAPTURE(slots, replayed);
+  RuntimeFixture fixture;
+  fixture.config.executor.in_flight = slots;
+  fixture.options("alpha").queue = support::FixtureQueue::inside_submit;
+  Runtime& runtime = fixture.runtime();
+  auto recorded = runtime.record({small_gemm()}, "alpha").value();
+  support::FixtureGate& gate = fixture.controls("alpha").run;
+  gate.close();
+  RunRequest request = small_conv2d();
+  request.device = "alpha";
+  RunRequest held = small_conv2d();
+  held.device = "alpha";
+  held.timeout = std::chrono::minutes(3);
+  auto holder = std::async(std::launch::async, [&] { return runtime.run(held).status.text(); });
+  REQUIRE(gate.await_waiting(1, Deadline::after(std::chrono::seconds(60))));
+  request.timeout = std::chrono::milliseconds(20);
+  for (int i = 0; i < 4; ++i) {  // three failures in a row would set it aside
+    const RunReport late = replayed ? runtime.replay(*recorded, {request.timeout, nullptr}) : runtime.run(request);
+    CHECK(late.status.code == StatusCode::timeout);
+    CHECK(late.device.id == "alpha");
+  }
+  gate.open();
+  CHECK(holder.get() == "ok");
+  request.timeout.reset();
+  CHECK(runtime.run(request).device.id == "alpha");
+}
+
+TEST_CASE("runtime: a device whose jobs hang is set aside, also if later jobs do not reach it") {
+  RuntimeFixture fixture;
+  fixture.config.executor.in_flight = 1;
+  RunRequest request = small_conv2d();
+  request.device = "alpha";
+  REQUIRE(fixture.runtime().run(request).device.id == "alpha");
+  fixture.controls("alpha").run.close();
+  request.timeout = std::chrono::seconds(2);  // within which it is on the device
+  CHECK(fixture.runtime().run(request).status.code == StatusCode::timeout);
+  request.timeout = std::chrono::milliseconds(20);
+  for (int i = 0; i < 2; ++i) {
+    const RunReport late = fixture.runtime().run(request);
+    CHECK_THAT(late.status.message, Contains("no slot came free"));
+  }
+  request.timeout.reset();
+  const RunReport after = fixture.runtime().run(request);
+  CHECK(after.device.id == "beta");
+  CHECK_THAT(after.notes.at(0), Contains("3 jobs failed in a row"));
+  fixture.controls("alpha").run.open();
+}
+
 TEST_CASE("runtime: a device is set aside for twice as long each time, at most for five minutes") {
   SetAside aside;
   Clock::time_point now{};
