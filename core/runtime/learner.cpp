@@ -58,12 +58,13 @@ void Learner::record_run(const Job& job, const DeviceInfo& device, const Acquire
   const bool ok = run.conditions.status.ok();
   const bool counts = ok && !selector::is_above_roof(spec, device, measurement);
   if (programs.generic && ok) return;
-  selector_.record(spec, device, measurement, run.conditions);  // the selector filters its samples
+  const bool usual = job.request.variant.empty();  // a variant that was asked for is not what usually runs
+  if (usual) selector_.record(spec, device, measurement, run.conditions);  // the selector filters its samples
   if (!counts) return;
   programs.plan.generator->record(spec, device, programs.plan.keyed->plan->variant, measurement);
-  // A simulated device's times say nothing of any other. A variant that was asked for is not what usually runs.
+  // A simulated device's times say nothing of any other.
   BackgroundTuning* const tuning = autotuner_.background();
-  if (tuning != nullptr && device.kind != DeviceKind::simulated && job.request.variant.empty()) {
+  if (tuning != nullptr && device.kind != DeviceKind::simulated && usual) {
     tuning->ran(device.id, spec, job.request.name, measurement.wall_ns);
   }
 }

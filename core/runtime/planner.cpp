@@ -21,6 +21,10 @@ std::string revised(const KernelSpec& spec, const std::string& device, std::uint
   return work_name(spec, device) + ", revision " + std::to_string(revision);
 }
 
+std::string work_name(const KernelSpec& spec, const std::string& device, const std::string& variant) {
+  return work_name(spec, device) + (variant.empty() ? "" : ", variant " + variant);
+}
+
 std::string work_name(const ShapeBucket& pipeline, const std::string& device) {
   return device + "|pipeline " + pipeline.shape;
 }
@@ -29,28 +33,27 @@ std::string work_name(const ShapeBucket& pipeline, const std::string& device) {
 
 std::string work_name(const KernelSpec& spec, const std::string& device) { return device + "|" + canonical_text(spec); }
 
-bool WorkHistory::begin_run(const KernelSpec& spec, const std::string& device) {
-  return begin_run(work_name(spec, device));
+bool WorkHistory::begin_run(const KernelSpec& spec, const std::string& device, const std::string& variant) {
+  const std::lock_guard lock(mutex_);
+  return !ran_.insert(work_name(spec, device, variant)).second;
 }
 
 bool WorkHistory::begin_run(const ShapeBucket& pipeline, const std::string& device) {
-  return begin_run(work_name(pipeline, device));
-}
-
-bool WorkHistory::begin_run(std::string name) {
   const std::lock_guard lock(mutex_);
-  ready_.insert(name);
-  return !ran_.insert(std::move(name)).second;
+  return !ran_.insert(work_name(pipeline, device)).second;
 }
 
 bool WorkHistory::is_ready(const KernelSpec& spec, const std::string& device) const {
-  const std::lock_guard lock(mutex_);
-  return ready_.contains(work_name(spec, device));
+  return is_ready(work_name(spec, device));
 }
 
 bool WorkHistory::is_ready(const ShapeBucket& pipeline, const std::string& device) const {
+  return is_ready(work_name(pipeline, device));
+}
+
+bool WorkHistory::is_ready(const std::string& name) const {
   const std::lock_guard lock(mutex_);
-  return ready_.contains(work_name(pipeline, device));
+  return ready_.contains(name) || ran_.contains(name);
 }
 
 void WorkHistory::set_ready(const KernelSpec& spec, const std::string& device) {

@@ -32,8 +32,8 @@ namespace kiln {
 
 class WorkHistory {
  public:
-  // Marks the work as run and ready. Returns whether it ran before.
-  bool begin_run(const KernelSpec& spec, const std::string& device);
+  // Marks the work as run. Returns whether it ran before. variant: that was asked for; empty: the usual one.
+  bool begin_run(const KernelSpec& spec, const std::string& device, const std::string& variant);
   bool begin_run(const ShapeBucket& pipeline, const std::string& device);
   // Returns whether the programs are in memory and were dispatched, by a run or with an empty grid.
   bool is_ready(const KernelSpec& spec, const std::string& device) const;
@@ -50,10 +50,11 @@ class WorkHistory {
                             std::string variant);
 
  private:
-  bool begin_run(std::string name);
+  bool is_ready(const std::string& name) const;
 
   mutable std::mutex mutex_;
-  std::set<std::string> ran_, ready_, failed_ahead_;  // keys: work_name()
+  // Keys: work_name(), in ran_ with a variant that was asked for. ready_: without a run.
+  std::set<std::string> ran_, ready_, failed_ahead_;
   std::map<std::string, std::string> variants_;
 };
 

@@ -134,7 +134,7 @@ RunOutcome Runner::run(Job& job, const std::shared_ptr<Device>& device, const Re
       if (status.code == StatusCode::timeout) status = status.within(too_long(request, config_));
       return ends_with(std::move(status), false);
     }
-    const bool ran_before = !programs->generic && history_.begin_run(request.spec, report.device.id);
+    const bool ran_before = !programs->generic && history_.begin_run(request.spec, report.device.id, request.variant);
     RunConditions conditions;
     if (run == 0) conditions.build_ns = programs->build_ns;
     TracedWork dispatching(ran_before ? nullptr : trace_, TraceArea::cache, "first dispatch");

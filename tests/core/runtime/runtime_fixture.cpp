@@ -17,6 +17,10 @@ class Forwarder final : public KernelGenerator {
   Result<KernelPlan> generate(const KernelSpec& spec, const DeviceInfo&, Dialect) noexcept override {
     return forwarded(spec, "forwarded", canonical_text(spec));
   }
+  Result<KernelPlan> generate_variant(const KernelSpec& spec, const DeviceInfo&, Dialect,
+                                      std::string_view variant) noexcept override {
+    return forwarded(spec, std::string(variant), canonical_text(spec) + " " + std::string(variant));
+  }
   // One program for a convolution with and without its activation, which it leaves out.
   std::vector<KernelPlan> generic_plans(const KernelSpec& spec, const DeviceInfo&, Dialect) noexcept override {
     KernelSpec plain = spec;

@@ -1,5 +1,5 @@
 #include "core/cache/in_child.hpp"
-#include "core/runtime/runtime_fixture.hpp"
+#include "core/runtime/told_selector.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -150,6 +150,26 @@ TEST_CASE("runtime: requests that do not fit their spec are told both sides") {
   request = small_conv2d();
   std::get<Conv2dSpec>(request.spec).groups = 3;
   CHECK_THAT(fixture.runtime().run(request).status.message, Contains("groups = 3"));
+}
+
+TEST_CASE("runtime: a run of a variant that was asked for is no figure of the program that usually runs") {
+  Told told;
+  RuntimeFixture fixture;
+  ToldSelector::serve(fixture, told);
+  RunRequest request = small_conv2d();
+  request.device = "alpha";
+  request.variant = "slow";
+  const RunReport slow = fixture.runtime().run(request);
+  REQUIRE(slow.status.text() == "ok");
+  CHECK(slow.variant == "slow");
+  CHECK(slow.median.first_run);
+  CHECK_FALSE(fixture.runtime().run(request).median.first_run);
+  CHECK(fixture.learned == 2);  // the generator knows its variants
+  CHECK(told.runs.empty());
+  request.variant.clear();
+  REQUIRE(fixture.runtime().run(request).status.text() == "ok");
+  REQUIRE(told.runs.size() == 1);
+  CHECK(told.runs[0].measurement.first_run);
 }
 
 TEST_CASE("runtime: repeated runs are counted and lie between their extremes") {
