@@ -332,7 +332,6 @@ class PipelineRun final : public RecordedState {
       had_device = outcome.had_device;
       Result<Measurement>& measured = outcome.measurement;
       if (!had_device) return std::move(measured).error();
-      const bool ran_before = is_generic_ || state_.parts->history.begin_run(bucket_, on.info().id);
       RunConditions conditions;
       if (run == 0) conditions.build_ns = report.build_ns;
       if (!measured) {
@@ -340,6 +339,7 @@ class PipelineRun final : public RecordedState {
         state_.parts->selector->record(bucket_, on.info(), {}, conditions);
         return conditions.status;
       }
+      const bool ran_before = is_generic_ || state_.parts->history.begin_run(bucket_, on.info().id);
       conditions.contended = measured->contended;
       if (run == 0) {
         report.first_output_ns = now_ns();

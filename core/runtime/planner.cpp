@@ -43,6 +43,11 @@ bool WorkHistory::begin_run(const ShapeBucket& pipeline, const std::string& devi
   return !ran_.insert(work_name(pipeline, device)).second;
 }
 
+void WorkHistory::undo_run(const KernelSpec& spec, const std::string& device, const std::string& variant) {
+  const std::lock_guard lock(mutex_);
+  ran_.erase(work_name(spec, device, variant));
+}
+
 bool WorkHistory::is_ready(const KernelSpec& spec, const std::string& device) const {
   return is_ready(work_name(spec, device));
 }

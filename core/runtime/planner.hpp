@@ -35,6 +35,8 @@ class WorkHistory {
   // Marks the work as run. Returns whether it ran before. variant: that was asked for; empty: the usual one.
   bool begin_run(const KernelSpec& spec, const std::string& device, const std::string& variant);
   bool begin_run(const ShapeBucket& pipeline, const std::string& device);
+  // For a run that failed and was the first.
+  void undo_run(const KernelSpec& spec, const std::string& device, const std::string& variant);
   // Returns whether the programs are in memory and were dispatched, by a run or with an empty grid.
   bool is_ready(const KernelSpec& spec, const std::string& device) const;
   bool is_ready(const ShapeBucket& pipeline, const std::string& device) const;

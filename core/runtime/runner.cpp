@@ -134,7 +134,8 @@ RunOutcome Runner::run(Job& job, const std::shared_ptr<Device>& device, const Re
       if (status.code == StatusCode::timeout) status = status.within(too_long(request, config_));
       return ends_with(std::move(status), false);
     }
-    const bool ran_before = !programs->generic && history_.begin_run(request.spec, report.device.id, request.variant);
+    const bool counts = !programs->generic;
+    const bool ran_before = counts && history_.begin_run(request.spec, report.device.id, request.variant);
     RunConditions conditions;
     if (run == 0) conditions.build_ns = programs->build_ns;
     TracedWork dispatching(ran_before ? nullptr : trace_, TraceArea::cache, "first dispatch");
@@ -144,6 +145,7 @@ RunOutcome Runner::run(Job& job, const std::shared_ptr<Device>& device, const Re
     conditions.contended = use->contended();
     end(*use, attempt, report.device.id, deadline);
     if (!measurement) {
+      if (counts && !ran_before) history_.undo_run(request.spec, report.device.id, request.variant);
       if (measurement.error().code == StatusCode::timeout && deadline.passed()) {
         measurement = measurement.error().within(too_long(request, config_));
       }

@@ -282,3 +282,16 @@ TEST_CASE("pipeline: a result that cannot be compared is no failure of the devic
   REQUIRE(told.runs.size() == 1);
   CHECK(told.runs[0].conditions.status.ok());
 }
+
+TEST_CASE("pipeline: after a run that failed the next one is the first") {
+  Told told;
+  RuntimeFixture fixture;
+  ToldSelector::serve(fixture, told);
+  const Chain chain;
+  fixture.controls("beta").fail_at = 1;
+  CHECK(fixture.runtime().run(chain.on_beta()).status.code == StatusCode::internal);
+  for (int run = 0; run < 2; ++run) REQUIRE(fixture.runtime().run(chain.on_beta()).status.text() == "ok");
+  REQUIRE(told.runs.size() == 3);
+  CHECK(told.runs[1].measurement.first_run);
+  CHECK_FALSE(told.runs[2].measurement.first_run);
+}

@@ -172,6 +172,20 @@ TEST_CASE("runtime: a run of a variant that was asked for is no figure of the pr
   CHECK(told.runs[0].measurement.first_run);
 }
 
+TEST_CASE("runtime: after a run that failed the next one is the first") {
+  Told told;
+  RuntimeFixture fixture;
+  ToldSelector::serve(fixture, told);
+  RunRequest request = small_conv2d();
+  request.device = "alpha";
+  fixture.controls("alpha").fail_at = 1;
+  CHECK(fixture.runtime().run(request).status.code == StatusCode::internal);
+  for (int run = 0; run < 2; ++run) REQUIRE(fixture.runtime().run(request).status.text() == "ok");
+  REQUIRE(told.runs.size() == 3);
+  CHECK(told.runs[1].measurement.first_run);
+  CHECK_FALSE(told.runs[2].measurement.first_run);
+}
+
 TEST_CASE("runtime: repeated runs are counted and lie between their extremes") {
   RuntimeFixture fixture;
   RunRequest request = small_conv2d();
