@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include <kiln/operation.hpp>
 #include <kiln/run_request.hpp>
 
 #include <kiln_json.hpp>
@@ -41,6 +42,7 @@ Job::Job(const RunRequest& asked, TraceSink* trace)
   report.op = operation(request.spec);
   report.flops = flops(request.spec);
   report.bytes = bytes_moved(request.spec);
+  of_layers = operation_of(request.spec).is_layer;
   report.status = check(request);
 }
 

@@ -28,6 +28,7 @@ struct Job {
 
   const RunRequest& request;
   const ShapeBucket* pipeline = nullptr;  // that of the pipeline whose largest step is the request; null: none
+  bool of_layers = false;                 // no user's kernel, whose results are not the device's fault
   bool is_recorded = false;               // many runs may follow on the device: it is no exploration's
   bool generic = false;                   // a program of submissions_of() serves until the job's own is built
   RunReport report;

@@ -133,6 +133,7 @@ class PipelineRun final : public RecordedState {
 
   void begin(Job& job) const {
     job.pipeline = &bucket_;
+    job.of_layers = of_layers;
     job.report.op = "pipeline";
     Status status = PipelineChecker(request_, schedule_, results_).check_request();
     if (!status.ok()) job.report.status = std::move(status);

@@ -173,6 +173,7 @@ Result<std::shared_ptr<Recording>> RecordedState::record_with(Executor& executor
 
 Status record_on_a_device(RuntimeState& state, Job& job, RecordedState& made) {
   job.is_recorded = true;
+  job.of_layers = made.of_layers;
   while (const auto chosen = state.router.next(job)) {
     RunOutcome outcome;
     auto recording = made.record(chosen, job);

@@ -1,6 +1,5 @@
 #include "runtime/router.hpp"
 
-#include <kiln/operation.hpp>
 #include <kiln/traced_work.hpp>
 
 #include <algorithm>
@@ -88,7 +87,7 @@ bool Router::ends(Job& job, const Device* device, const RunOutcome& outcome) {
   const Status& status = outcome.status;
   if (status.ok() && report.runs != 0) devices_.served(job.device);
   if (status.ok() || !outcome.of_device || !another_device_may_serve(status) || stop_requested(job.request.stop)) {
-    if (outcome.of_device && is_device_failure(status, operation_of(job.request.spec).is_layer)) {
+    if (outcome.of_device && is_device_failure(status, job.of_layers)) {
       devices_.failed(job.device, status, device);
     }
     report.status = status;

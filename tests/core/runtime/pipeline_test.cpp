@@ -175,6 +175,27 @@ TEST_CASE("pipeline: expected results are compared, and must be results") {
   CHECK_THAT(fixture.runtime().run(request).status.message, Contains("tensor 'y': has no host tensor"));
 }
 
+TEST_CASE("pipeline: what a user's kernel in it computes is not the device's fault") {
+  RuntimeFixture fixture;
+  fixture.options("beta").info.dialects = {Dialect::library, Dialect::opencl_c};
+  UserKernelSpec copy;
+  copy.path = "copy.cl";
+  copy.text = "copy";
+  copy.dialect = Dialect::opencl_c;
+  copy.bindings = {{Access::read, 432}, {Access::write, 432}};
+  Chain chain;
+  chain.pipeline.tensors = {chain.pipeline.tensors[0], intermediate("a"), chain.pipeline.tensors[4]};
+  chain.pipeline.steps = {conv("1", "x", "a"), {"2", copy, {{"a", {}}, {"y", {}}}}};
+  PipelineRequest request = chain.on_beta();
+  request.check = PipelineCheck::final;
+  request.expected = {{"y", {numbers(square, 9), {}, "want.npy"}}};
+  for (int run = 0; run < 4; ++run) {  // three failures in a row would set it aside
+    const RunReport report = fixture.runtime().run(request);
+    CHECK(report.status.code == StatusCode::wrong_result);
+    CHECK(report.device.id == "beta");
+  }
+}
+
 TEST_CASE("pipeline: another device runs it where the first has no memory") {
   RuntimeFixture fixture;
   fixture.config.device.prefer = "alpha";
