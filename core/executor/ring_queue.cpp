@@ -4,6 +4,7 @@
 
 #include <kiln/host_processor.hpp>
 #include <kiln/process_limits.hpp>
+#include <kiln/stop_scope.hpp>
 
 #include <algorithm>
 
@@ -29,6 +30,8 @@ constexpr std::size_t most_short_plans = 1024;
 constexpr milliseconds apart_slice{100};  // of a thread without other work
 
 constexpr std::chrono::hours scheduled_slice{1};  // if hooks decide when the wait ends
+
+constexpr milliseconds stop_poll{50};  // how long a wait for a slot lasts before the stop flag is read again
 
 constexpr std::chrono::seconds sweep_interval{1};  // of Constants that were destroyed while the queue was idle
 
@@ -116,8 +119,14 @@ Result<std::uint64_t> RingQueue::submit(Job job, Deadline deadline, std::uint64_
     std::unique_lock lock(pipeline_.mutex());
     Slot* slot = nullptr;
     const auto decided = [&] { return !pipeline_.refusal().ok() || (slot = pipeline_.take_free()) != nullptr; };
-    sleep_until(slot_free_, lock, deadline, decided);
+    const std::atomic<bool>* const stop = current_stop();
+    const auto stopped = [&] { return stop != nullptr && stop->load(); };
+    do {
+      const Deadline look = stop == nullptr ? deadline : Deadline{std::min(deadline.at, Deadline::after(stop_poll).at)};
+      sleep_until(slot_free_, lock, look, decided);
+    } while (slot == nullptr && pipeline_.refusal().ok() && !stopped() && !deadline.passed());
     if (!pipeline_.refusal().ok()) return pipeline_.refusal();
+    if (slot == nullptr && stopped()) return cancelled(name() + ": stopped on request while no slot was free");
     if (slot == nullptr) {
       return timed_out(name() + ": no slot came free before the job's deadline; " + std::to_string(pipeline_.depth()) +
                        " of " + std::to_string(pipeline_.depth()) + " in flight");

@@ -6,6 +6,7 @@
 
 #include <kiln/clock.hpp>
 #include <kiln/config_reader.hpp>
+#include <kiln/stop_scope.hpp>
 #include <kiln/traced_work.hpp>
 
 #include <algorithm>
@@ -208,6 +209,7 @@ Runner::Attempt Runner::run_once(const Job& job, const std::shared_ptr<Device>& 
 
 ReplayOutcome Runner::replay(const std::shared_ptr<Recording>& recording, const DeviceInfo& device, Deadline deadline,
                              const std::atomic<bool>* stop) {
+  const StopScope waits(stop);
   const auto patience_ns = static_cast<std::uint64_t>(std::max<std::int64_t>(deadline.left().count(), 0));
   sweep();
   auto use = resources_.begin_turn(device, deadline, stop);

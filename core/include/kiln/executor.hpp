@@ -96,7 +96,8 @@ class Executor {
   Executor& operator=(const Executor&) = delete;
   virtual ~Executor();  // waits for jobs in flight, up to the configured timeout
 
-  // Blocks while all slots of the device are in use. timeout: no slot became free before the deadline.
+  // Blocks while all slots of the device are in use. timeout: no slot became free before the deadline. cancelled:
+  // none did before the thread's current_stop() was set.
   virtual Result<Fence> submit(Submission submission) noexcept = 0;
   // Waits until the outputs are in host memory. timeout: the job continues, and the caller may wait again. Each result
   // can be taken once; a second call returns not_found.

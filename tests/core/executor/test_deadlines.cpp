@@ -1,6 +1,11 @@
 #include "core/executor/jobs.hpp"
 
+#include <kiln/stop_scope.hpp>
+
 #include <catch2/catch.hpp>
+
+#include <atomic>
+#include <future>
 
 using namespace kiln;
 using namespace kiln::test;
@@ -73,4 +78,30 @@ TEST_CASE("executor: a job whose deadline has passed and that is finished answer
   REQUIRE(executor->wait(executor->submit(add_one(device, {1}).submission).value(), Deadline::never()));
   CHECK(executor->wait(fence, Deadline::never()));
   CHECK(values_of(*job.output) == std::vector<float>{2});
+}
+
+TEST_CASE("executor: a thread that waits for a slot is stopped by its flag", "[executor]") {
+  const bool replayed = GENERATE(false, true);
+  CAPTURE(replayed);
+  const auto device = std::make_shared<SyntheticDevice>();
+  const auto executor = ring(1);
+  device->hold();
+  const Fence first = executor->submit(add_one(device, {1}).submission).value();
+  Job next = add_one(device, {2});
+  const auto recorded = executor->record({next.submission}).value();
+  std::atomic<bool> stop{false};
+  auto waiting = std::async(std::launch::async, [&] {
+    const StopScope scope(&stop);
+    return replayed ? executor->replay(recorded, Deadline::never()) : executor->submit(next.submission);
+  });
+  CHECK(waiting.wait_for(soon) == std::future_status::timeout);
+  stop = true;
+  const auto stopped = waiting.get();
+  REQUIRE_FALSE(stopped);
+  CHECK(stopped.error().code == StatusCode::cancelled);
+  CHECK_FALSE(recorded->in_flight());
+  device->release();
+  REQUIRE(executor->wait(first, Deadline::never()));
+  const StopScope scope(&stop);  // of no effect where a slot is free
+  CHECK(executor->wait(executor->submit(next.submission).value(), Deadline::never()));
 }

@@ -192,6 +192,33 @@ TEST_CASE("runtime: a job that waits behind its device's other jobs until its de
   CHECK(runtime.run(request).device.id == "alpha");
 }
 
+TEST_CASE("runtime: a job that waits for a slot is stopped by its flag") {
+  const bool replayed = GENERATE(false, true);
+  CAPTURE(replayed);
+  RuntimeFixture fixture;
+  fixture.config.executor.in_flight = 1;
+  Runtime& runtime = fixture.runtime();
+  auto recorded = runtime.record({small_gemm()}, "alpha").value();
+  support::FixtureGate& gate = fixture.controls("alpha").run;
+  gate.close();
+  std::atomic<bool> stop{false};
+  RunRequest request = small_conv2d();
+  request.device = "alpha";
+  request.timeout = std::chrono::minutes(3);
+  auto holder = std::async(std::launch::async, [&, held = request] { return runtime.run(held).status.text(); });
+  REQUIRE(gate.await_waiting(1, Deadline::after(std::chrono::seconds(60))));
+  request.stop = &stop;
+  std::jthread stopper([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // it waits for its slot by then
+    stop = true;
+  });
+  const RunReport report = replayed ? runtime.replay(*recorded, {std::nullopt, &stop}) : runtime.run(request);
+  CHECK(report.status.code == StatusCode::cancelled);
+  CHECK(gate.waiting() == 1);
+  gate.open();
+  CHECK(holder.get() == "ok");
+}
+
 TEST_CASE("runtime: a device whose jobs hang is set aside, also if later jobs do not reach it") {
   RuntimeFixture fixture;
   fixture.config.executor.in_flight = 1;
