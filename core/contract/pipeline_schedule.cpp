@@ -1,6 +1,7 @@
 #include "contract/pipeline_schedule.hpp"
 
 #include "contract/operations.hpp"
+#include "contract/overlap.hpp"
 
 #include <algorithm>
 #include <map>
@@ -76,6 +77,21 @@ class Scheduler {
       made_.written.push_back(false);
       touched_.push_back(false);
       used_.push_back(false);
+    }
+    for (const PipelineTensor& tensor : pipeline_.tensors) {
+      if (tensor.host == nullptr) continue;
+      Status status = check_apart(&tensor, "'" + tensor.name + "'", tensor.host->bytes());
+      if (!status.ok()) return status;
+    }
+    return {};
+  }
+
+  // own: null: a value of a step.
+  Status check_apart(const PipelineTensor* own, const std::string& name, std::span<const std::byte> memory) const {
+    for (const PipelineTensor& tensor : pipeline_.tensors) {
+      const bool is_result = tensor.access == Access::write || tensor.access == Access::read_write;
+      if (!is_result || &tensor == own || tensor.host == nullptr) continue;
+      if (overlap(tensor.host->bytes(), memory)) return shared_memory("'" + tensor.name + "'", name);
     }
     return {};
   }
@@ -157,8 +173,11 @@ class Scheduler {
         return invalid_argument("found a value, expected a tensor's name: the step writes it");
       if (argument.value.host == nullptr) return invalid_argument("found nothing, expected a tensor");
       const std::uint64_t bytes = argument.value.host->bytes().size();
-      if (bytes == declared.bytes) return {};
-      return invalid_argument("found " + std::to_string(bytes) + " bytes, expected " + std::to_string(declared.bytes));
+      if (bytes != declared.bytes) {
+        return invalid_argument("found " + std::to_string(bytes) + " bytes, expected " +
+                                std::to_string(declared.bytes));
+      }
+      return check_apart(nullptr, declared.name, argument.value.host->bytes());
     }
     if (declared.role == TensorRole::constant) {
       return invalid_argument("found tensor '" + argument.tensor + "', expected a Constant");

@@ -1,5 +1,6 @@
 #include "runtime/job.hpp"
 
+#include "contract/overlap.hpp"
 #include "runtime/verification.hpp"
 
 #include <algorithm>
@@ -22,6 +23,18 @@ Status check_expected(const RunRequest& request, const std::vector<TensorDecl>& 
   if (request.expected.empty() || std::cmp_equal(request.expected.size(), inouts)) return {};
   return invalid_argument(std::to_string(request.expected.size()) + " expected tensors given, expected " +
                           std::to_string(inouts) + ": one for each output and inout");
+}
+
+Status check_apart(const RunRequest& request, const std::vector<TensorDecl>& declared) {
+  for (std::size_t i = 0; i < declared.size(); ++i) {
+    const HostTensor* const written = is_written(declared[i].role) ? request.tensors[i].host.get() : nullptr;
+    for (std::size_t other = 0; other < declared.size(); ++other) {
+      const HostTensor* const tensor = request.tensors[other].host.get();
+      if (other == i || written == nullptr || tensor == nullptr) continue;
+      if (overlap(written->bytes(), tensor->bytes())) return shared_memory(declared[i].name, declared[other].name);
+    }
+  }
+  return {};
 }
 
 Status check(const RunRequest& request) {
@@ -67,6 +80,7 @@ Status check_tensors(const RunRequest& request) {
                               std::to_string(declared[i].bytes));
     }
   }
+  if (Status status = check_apart(request, declared); !status.ok()) return status;
   return check_expected(request, declared);
 }
 

@@ -52,6 +52,8 @@ struct Job {
   const StopScope stop_;
 };
 
+inline bool is_written(TensorRole role) noexcept { return role == TensorRole::output || role == TensorRole::inout; }
+
 // invalid_argument: the error names the tensor with the expected and the found value.
 Status check_tensors(const RunRequest& request);
 

@@ -1,5 +1,6 @@
 #include "runtime/recording.hpp"
 
+#include "contract/overlap.hpp"
 #include "runtime/runtime_state.hpp"
 #include "runtime/verification.hpp"
 
@@ -48,7 +49,23 @@ bool names(const RunRequest& request, const HostTensor* tensor, bool (*with)(Ten
 }
 
 bool is_read(TensorRole role) { return role == TensorRole::input || role == TensorRole::inout; }
-bool is_written(TensorRole role) { return role == TensorRole::output || role == TensorRole::inout; }
+
+// Requests pass on what one HostTensor holds. Of two that overlap, each has device memory of its own.
+Status check_apart(const std::vector<RunRequest>& requests, std::size_t writer) {
+  const std::vector<TensorDecl> declared = tensors_of(requests[writer].spec);
+  for (std::size_t i = 0; i < declared.size(); ++i) {
+    const HostTensor* const written = is_written(declared[i].role) ? requests[writer].tensors[i].host.get() : nullptr;
+    for (std::size_t other = 0; other < requests.size(); ++other) {
+      for (std::size_t j = 0; j < requests[other].tensors.size() && written != nullptr; ++j) {
+        const HostTensor* const tensor = requests[other].tensors[j].host.get();
+        if (tensor == nullptr || tensor == written || !overlap(written->bytes(), tensor->bytes())) continue;
+        const std::string name = tensors_of(requests[other].spec)[j].name;
+        return shared_memory(declared[i].name, name + " of request " + std::to_string(other));
+      }
+    }
+  }
+  return {};
+}
 
 // What is compared is poisoned before and looked at after the whole: so nobody may read it earlier or write it later.
 Status check_comparable(const std::vector<RunRequest>& requests, std::size_t compared) {
@@ -198,7 +215,8 @@ Result<std::unique_ptr<RecordedRequests>> Runtime::record(std::vector<RunRequest
     if (!status.ok()) return status.within(name_of(requests, i));
   }
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    Status status = requests[i].verify ? check_comparable(requests, i) : Status{};
+    Status status = check_apart(requests, i);
+    if (status.ok() && requests[i].verify) status = check_comparable(requests, i);
     if (!status.ok()) return status.within(name_of(requests, i));
   }
   const RuntimeState::JobScope background_waits(*state_);

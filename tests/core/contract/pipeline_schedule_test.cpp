@@ -307,3 +307,23 @@ TEST_CASE("pipeline schedule: what is written is no other tensor of the step, an
   exchanged.steps[0].swap = {{"a", "b"}};
   CHECK(refusal(exchanged) == "accepted");
 }
+
+TEST_CASE("pipeline schedule: a result shares no memory with another tensor", "[contract]") {
+  Pipeline p = two_steps();
+  const auto one = host_of(DType::f32, {6}), other = host_of(DType::f32, {6});
+  p.tensors[0].host = one;
+  p.tensors[1].host = other;
+  CHECK(refusal(p) == "accepted");
+  p.tensors[1].host = one;
+  CHECK(refusal(p) ==
+        "invalid_argument: pipeline 'p': tensor 'y' is written and shares memory with tensor 'x', expected memory of "
+        "its own");
+  p.tensors[1].access = Access::read;  // of a pipeline that writes neither
+  p.tensors.push_back({"z", DType::f32, {6}, Access::write, other});
+  p.steps = {sum("1", "x", "y", "z")};
+  p.tensors.erase(p.tensors.begin() + 2);
+  CHECK(refusal(p) == "accepted");
+  p.steps[0].arguments[1] = {"", {other, nullptr}};
+  p.tensors.erase(p.tensors.begin() + 1);
+  CHECK_THAT(refusal(p), Catch::Contains("tensor 'z' is written and shares memory with tensor"));
+}
