@@ -84,6 +84,14 @@ Status check_tensors(const RunRequest& request) {
   return check_expected(request, declared);
 }
 
+Status check_on_host(const RunRequest& request) {
+  for (std::size_t i = 0; i < request.tensors.size(); ++i) {
+    if (request.tensors[i].device == nullptr) continue;
+    return invalid_argument("tensor " + tensors_of(request.spec)[i].name + ": a DeviceTensor given, expected a tensor");
+  }
+  return {};
+}
+
 InoutSnapshot::InoutSnapshot(const RunRequest& request) : request_(request) {
   const std::vector<TensorDecl> declared = tensors_of(request.spec);
   for (std::size_t i = 0; i < declared.size(); ++i) {

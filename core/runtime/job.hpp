@@ -57,6 +57,9 @@ inline bool is_written(TensorRole role) noexcept { return role == TensorRole::ou
 // invalid_argument: the error names the tensor with the expected and the found value.
 Status check_tensors(const RunRequest& request);
 
+// invalid_argument: the request has a DeviceTensor, which a recording alone may have. REQUIRES: check_tensors() is ok.
+Status check_on_host(const RunRequest& request);
+
 // Saves the inout tensors of a request so that every run starts with the same contents. Borrows the request.
 class InoutSnapshot {
  public:

@@ -33,6 +33,7 @@ Status check_recordable(const RunRequest& request) {
     return invalid_argument("has a timeout or a stop of its own; they are those of the replay");
   }
   if (Status status = check_tensors(request); !status.ok()) return status;
+  if (Status status = check_on_host(request); request.verify && !status.ok()) return status.within("verify");
   return check_verifiable(request);
 }
 

@@ -159,6 +159,7 @@ Result<std::unique_ptr<Runtime>> Runtime::create(const Config& config, const Reg
 RunReport RuntimeState::run(const RunRequest& request) {
   const JobScope background_waits(*this);
   Job job(request, parts->trace);
+  if (job.report.status.ok()) job.report.status = check_on_host(request);
   while (const auto device = router.next(job)) {
     const auto plan = planner.plan(job, *device);
     const auto acquired = programs.acquire(job, *device, plan);
@@ -172,6 +173,7 @@ RunReport RuntimeState::run(const RunRequest& request) {
 RunReport RuntimeState::check(const RunRequest& request) {
   const JobScope background_waits(*this);
   Job job(request);
+  if (job.report.status.ok()) job.report.status = check_on_host(request);
   while (const auto device = router.next(job)) {
     const auto plan = planner.plan(job, *device);
     const auto acquired = programs.acquire(job, *device, plan);

@@ -127,6 +127,50 @@ TEST_CASE("recording: what cannot be recorded is told, with the request that is 
   CHECK(runtime.record({unverified, unverified}));
 }
 
+TEST_CASE("runtime: a tensor that a job writes shares no memory with another one") {
+  struct alignas(64) Memory {
+    std::byte bytes[4096];
+  };
+  const auto memory = std::make_unique<Memory>();
+  const auto tensor = [&](std::size_t offset, Shape shape) {
+    return HostTensor::borrow(DType::f32, std::move(shape), memory->bytes + offset, [] {}).value();
+  };
+  RuntimeFixture fixture;
+  RunRequest request = small_gemm();  // 140 and 80 bytes
+  request.device = "alpha";
+  request.tensors[0].host = tensor(0, {5, 7});
+  request.tensors[2].host = tensor(128, {5, 4});
+  CHECK_THAT(fixture.runtime().run(request).status.message, Contains("is written and shares memory with tensor"));
+  request.tensors[2].host = tensor(192, {5, 4});
+  CHECK(fixture.runtime().run(request).status.text() == "ok");
+  RunRequest next = request;
+  next.tensors[0].host = request.tensors[0].host;  // what is only read may be shared
+  next.tensors[2].host = tensor(320, {5, 4});
+  CHECK(fixture.runtime().record({request, next}));
+  next.tensors[2].host = tensor(256, {5, 4});
+  const auto refused = fixture.runtime().record({request, next});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == StatusCode::invalid_argument);
+  CHECK_THAT(refused.error().message, Contains("shares memory with tensor") && Contains("of request 1"));
+}
+
+TEST_CASE("runtime: a tensor on the device belongs to a recording, and to none that is verified") {
+  RuntimeFixture fixture;
+  RunRequest request = small_conv2d();
+  request.verify = GENERATE(false, true);
+  const std::size_t at = GENERATE(0u, 2u);
+  const std::uint64_t bytes = request.tensors[at].host->bytes().size();
+  request.tensors[at] = {nullptr, nullptr, std::make_shared<const DeviceTensor>(DeviceTensor{bytes, nullptr, nullptr})};
+  for (const RunReport& report : {fixture.runtime().run(request), fixture.runtime().check(request)}) {
+    CHECK(report.status.code == StatusCode::invalid_argument);
+    CHECK_THAT(report.status.message, Contains("a DeviceTensor given, expected a tensor"));
+    CHECK(report.device.id.empty());
+  }
+  const auto recorded = fixture.runtime().record({request}, "alpha");
+  CHECK(recorded.has_value() == !request.verify);
+  if (!recorded) CHECK_THAT(recorded.error().message, Contains("verify: tensor") && Contains("a DeviceTensor given"));
+}
+
 TEST_CASE("recording: a replay that goes wrong is told, and the next one goes on") {
   RuntimeFixture fixture;
   Runtime& runtime = fixture.runtime();

@@ -152,33 +152,6 @@ TEST_CASE("runtime: requests that do not fit their spec are told both sides") {
   CHECK_THAT(fixture.runtime().run(request).status.message, Contains("groups = 3"));
 }
 
-TEST_CASE("runtime: a tensor that a job writes shares no memory with another one") {
-  struct alignas(64) Memory {
-    std::byte bytes[4096];
-  };
-  const auto memory = std::make_unique<Memory>();
-  const auto tensor = [&](std::size_t offset, Shape shape) {
-    return HostTensor::borrow(DType::f32, std::move(shape), memory->bytes + offset, [] {}).value();
-  };
-  RuntimeFixture fixture;
-  RunRequest request = small_gemm();  // 140 and 80 bytes
-  request.device = "alpha";
-  request.tensors[0].host = tensor(0, {5, 7});
-  request.tensors[2].host = tensor(128, {5, 4});
-  CHECK_THAT(fixture.runtime().run(request).status.message, Contains("is written and shares memory with tensor"));
-  request.tensors[2].host = tensor(192, {5, 4});
-  CHECK(fixture.runtime().run(request).status.text() == "ok");
-  RunRequest next = request;
-  next.tensors[0].host = request.tensors[0].host;  // what is only read may be shared
-  next.tensors[2].host = tensor(320, {5, 4});
-  CHECK(fixture.runtime().record({request, next}));
-  next.tensors[2].host = tensor(256, {5, 4});
-  const auto refused = fixture.runtime().record({request, next});
-  REQUIRE_FALSE(refused);
-  CHECK(refused.error().code == StatusCode::invalid_argument);
-  CHECK_THAT(refused.error().message, Contains("shares memory with tensor") && Contains("of request 1"));
-}
-
 TEST_CASE("runtime: a run of a variant that was asked for is no figure of the program that usually runs") {
   Told told;
   RuntimeFixture fixture;
