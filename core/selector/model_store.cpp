@@ -303,8 +303,8 @@ Status write_model(const std::filesystem::path& file, const std::map<ArmKey, Arm
   return replace_file(file, text);
 }
 
-ModelStore::ModelStore(const std::filesystem::path& folder, Log log, bool read_only)
-    : file_(folder.empty() ? folder : folder / model_file), log_(log), read_only_(read_only) {}
+ModelStore::ModelStore(const std::filesystem::path& folder, Log log, bool read_only, double alpha)
+    : file_(folder.empty() ? folder : folder / model_file), log_(log), read_only_(read_only), alpha_(alpha) {}
 
 void ModelStore::tell(const StoredModel& stored) const {
   if (stored.rejected.empty()) return;
@@ -352,7 +352,7 @@ std::optional<std::map<ArmKey, Arm>> ModelStore::merge(const std::map<ArmKey, Ar
     return std::nullopt;
   }
   StoredModel found = stored();
-  std::map<ArmKey, Arm> all = merged(found.arms, base_, mine);
+  std::map<ArmKey, Arm> all = merged(found.arms, base_, mine, alpha_);
   for (const auto& [reason, count] : unfit_) found.unfit[reason] += count;
   if (Status status = write_model(file_, all, found.unfit); !status.ok()) {
     give_up(status);
@@ -375,21 +375,45 @@ namespace {
 
 std::uint64_t added(std::uint64_t mine, std::uint64_t base) { return mine > base ? mine - base : 0; }
 
-// The samples that came in since `base`, as if they alone had made the mean.
-Average since(const Average& mine, const Average& base) {
-  Average delta = mine;
-  delta.count = added(mine.count, base.count);
-  return delta;
+// The share of the first `from` samples in the mean of `to`: Average::add() as many times.
+double share_of(std::uint64_t from, std::uint64_t to, double alpha) {
+  const double first = static_cast<double>(from), all = static_cast<double>(to);
+  const double equal = std::clamp(1 / alpha, first, std::max(first, all));  // samples of equal weight
+  return first == 0 ? 0 : first / equal * std::pow(1 - alpha, all - equal);
 }
 
-Average joined(const Average& stored, const Average& base, const Average& mine) {
-  if (stored.count == base.count) return mine;
-  return merged(stored, since(mine, base));
+// The samples that came in since `base`, as if they alone had made the mean. old: the share of `base`.
+Average since(const Average& mine, const Average& base, double old) {
+  if (mine.count <= base.count || old >= 1) return {};
+  const double mean = (mine.mean - old * base.mean) / (1 - old);
+  return {std::clamp(mean, 0.0, most_log), mine.variance, mine.count - base.count};
 }
 
-Arm joined(const Arm& stored, const Arm& base, const Arm& mine) {
+Arm since(const Arm& mine, const Arm& base, double alpha) {
+  Arm arm = mine;
+  const bool is_new = mine.run.alarms != base.run.alarms;  // its mean is that of the runs since the alarm
+  arm.run.weight = is_new ? mine.run.weight : added(mine.run.weight, base.run.weight);
+  arm.run.log_ns = since(mine.run.log_ns, base.run.log_ns,
+                         is_new ? 0 : share_of(base.run.weight, mine.run.weight, alpha));
+  arm.run.alarms = static_cast<std::uint32_t>(added(mine.run.alarms, base.run.alarms));
+  if (arm.run.log_ns.count == 0) arm.run = {};
+  const auto average = [&](const Average& now, const Average& before) {
+    return since(now, before, share_of(before.count, now.count, alpha));
+  };
+  arm.log_transfer = average(mine.log_transfer, base.log_transfer);
+  arm.log_first = average(mine.log_first, base.log_first);
+  arm.looks = static_cast<std::uint32_t>(added(mine.looks, base.looks));
+  return arm;
+}
+
+Average joined(const Average& stored, const Average& base, const Average& mine, const Average& learned) {
+  return stored.count == base.count ? mine : merged(stored, learned);
+}
+
+Arm joined(const Arm& stored, const Arm& base, const Arm& mine, double alpha) {
+  const Arm learned = since(mine, base, alpha);
   Arm arm = mine.used >= stored.used ? mine : stored;
-  arm.run.log_ns = joined(stored.run.log_ns, base.run.log_ns, mine.run.log_ns);
+  arm.run.log_ns = joined(stored.run.log_ns, base.run.log_ns, mine.run.log_ns, learned.run.log_ns);
   if (stored.run.log_ns.count != base.run.log_ns.count) {
     arm.run.weight = stored.run.weight + added(mine.run.weight, base.run.weight);
     arm.run.widening = std::max(stored.run.widening, mine.run.widening);
@@ -400,9 +424,9 @@ Arm joined(const Arm& stored, const Arm& base, const Arm& mine) {
   arm.run.alarms = stored.run.alarms + static_cast<std::uint32_t>(added(mine.run.alarms, base.run.alarms));
   arm.run.slower = mine.run.slower;
   arm.run.faster = mine.run.faster;
-  arm.log_transfer = joined(stored.log_transfer, base.log_transfer, mine.log_transfer);
-  arm.log_first = joined(stored.log_first, base.log_first, mine.log_first);
-  arm.looks = stored.looks + static_cast<std::uint32_t>(added(mine.looks, base.looks));
+  arm.log_transfer = joined(stored.log_transfer, base.log_transfer, mine.log_transfer, learned.log_transfer);
+  arm.log_first = joined(stored.log_first, base.log_first, mine.log_first, learned.log_first);
+  arm.looks = stored.looks + learned.looks;
   return arm;
 }
 
@@ -414,16 +438,18 @@ bool anything_since(const Arm& base, const Arm& mine) {
 }  // namespace
 
 std::map<ArmKey, Arm> merged(const std::map<ArmKey, Arm>& stored, const std::map<ArmKey, Arm>& base,
-                             const std::map<ArmKey, Arm>& mine) {
+                             const std::map<ArmKey, Arm>& mine, double alpha) {
   static const Arm nothing;
   std::map<ArmKey, Arm> all = stored;
   for (const auto& [key, arm] : mine) {
     const auto before = base.find(key);
     const auto at = all.find(key);
     if (at != all.end()) {
-      at->second = joined(at->second, before == base.end() ? nothing : before->second, arm);
-    } else if (before == base.end() || anything_since(before->second, arm)) {
+      at->second = joined(at->second, before == base.end() ? nothing : before->second, arm, alpha);
+    } else if (before == base.end()) {
       all.emplace(key, arm);
+    } else if (anything_since(before->second, arm)) {
+      all.emplace(key, since(arm, before->second, alpha));
     }
   }
   bound(all);

@@ -72,8 +72,9 @@ Status write_model(const std::filesystem::path& file, const std::map<ArmKey, Arm
 
 class ModelStore {
  public:
-  // An empty folder: memory only.
-  ModelStore(const std::filesystem::path& folder, Log log, bool read_only = false);
+  // An empty folder: memory only. alpha: of the model's averages.
+  ModelStore(const std::filesystem::path& folder, Log log, bool read_only = false,
+             double alpha = SelectorConfig().ema_alpha);
 
   std::map<ArmKey, Arm> load();
   // Brings what was learned since the last merge into the file, and answers what the file holds then; nullopt: nothing
@@ -100,6 +101,7 @@ class ModelStore {
   std::filesystem::path file_;  // empty: memory only
   Log log_;
   bool read_only_;
+  double alpha_;
   std::map<ArmKey, Arm> base_;
   std::optional<Known> read_;     // the file that base_ was read from
   std::optional<Known> written_;  // the file of the last merge
@@ -114,6 +116,6 @@ class ModelStore {
 // only one side learned about is taken from that side; where both did, means count by the runs that each side added. An
 // arm of the base that the file no longer holds was reset: only what was learned since comes back.
 std::map<ArmKey, Arm> merged(const std::map<ArmKey, Arm>& stored, const std::map<ArmKey, Arm>& base,
-                             const std::map<ArmKey, Arm>& mine);
+                             const std::map<ArmKey, Arm>& mine, double alpha);
 
 }  // namespace kiln::selector

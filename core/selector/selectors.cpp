@@ -123,7 +123,7 @@ LearningSelector::LearningSelector(const SelectorContext& context, selector::Cho
       decisions_(context.config.log && !context.read_only ? context.cache_directory : std::filesystem::path{},
                  context.config.max_log, context.log),
       next_save_(Clock::now() + save_interval),
-      store_(context.cache_directory, context.log, context.read_only) {}
+      store_(context.cache_directory, context.log, context.read_only, context.config.ema_alpha) {}
 
 LearningSelector::~LearningSelector() {
   const std::lock_guard store_lock(store_mutex_);

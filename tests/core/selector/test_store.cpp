@@ -266,9 +266,27 @@ TEST_CASE("selector store: two processes that learn at once lose nothing to each
     CHECK(reset->removed == 1);
     REQUIRE(one.merge(model.arms(), {}));
     CHECK(read_model(file)->arms.empty());
-    model.learn_run(ShapeBucket(conv(64, 56)), device_of("a"), 1e6, 0);
+    model.learn_run(ShapeBucket(conv(64, 56)), device_of("a"), 2e6, 0);
     REQUIRE(one.merge(model.arms(), {}));
-    CHECK(read_model(file)->arms.size() == 1);
+    const Arm& arm = only_arm(*read_model(file));
+    CHECK(arm.run.log_ns.count == 1);
+    CHECK(arm.run.weight == 1);
+    CHECK(arm.run.log_ns.mean == Approx(std::log(2e6)));
+    CHECK(arm.log_first.count == 0);
+  }
+  SECTION("a reset holds for what was there also where the averages forget") {
+    PerformanceModel model = taught("a", 100);
+    model.learn_first(ShapeBucket(conv(64, 56)), device_of("a"), 4e7);
+    model.count_look(ShapeBucket(conv(64, 56)), device_of("a"));
+    REQUIRE(one.merge(model.arms(), {}));
+    REQUIRE(reset_selector_model(folder.path(), ""));
+    for (int i = 0; i < 5; ++i) model.learn_run(ShapeBucket(conv(64, 56)), device_of("a"), 1.05e6, 0);
+    REQUIRE(one.merge(model.arms(), {}));
+    const Arm& arm = only_arm(*read_model(file));
+    CHECK(arm.run.log_ns.count == 5);
+    CHECK(arm.run.log_ns.mean == Approx(std::log(1.05e6)));
+    CHECK(arm.log_first.count == 0);
+    CHECK(arm.looks == 0);
   }
 }
 
