@@ -60,7 +60,9 @@ void bound(std::map<ArmKey, Arm>& arms) {
   std::nth_element(uses.begin(), uses.begin() + surplus, uses.end());
   const std::uint64_t oldest = uses[static_cast<std::size_t>(surplus)];
   std::erase_if(arms, [&](const auto& entry) { return entry.second.used < oldest; });
-  while (arms.size() > PerformanceModel::most_arms) arms.erase(arms.begin());  // of one age
+  for (auto at = arms.begin(); at != arms.end() && arms.size() > PerformanceModel::most_arms;) {
+    at = at->second.used == oldest ? arms.erase(at) : std::next(at);
+  }
 }
 
 // Before a device is opened its driver may be known in part or not at all. Then the driver under which it was last

@@ -238,3 +238,16 @@ TEST_CASE("selector model: bounded, the least recently used go first", "[selecto
   CHECK(model.estimate(bucket, device_of("new")).known());
   CHECK_FALSE(model.estimate(bucket, device_of("old")).known());
 }
+
+TEST_CASE("selector model: where all are of one age, the one that is learned stays", "[selector]") {
+  PerformanceModel model(0.1);
+  std::map<ArmKey, Arm> arms;
+  for (std::size_t i = 0; i < PerformanceModel::most_arms; ++i) {
+    arms[{"gemm", "other", "driver", std::to_string(i)}].used = 7;
+  }
+  model.replace(std::move(arms));
+  const ShapeBucket bucket = conv(64, 56);  // its key is before the others
+  model.learn_run(bucket, device_of("a"), 1e6, 0);
+  CHECK(model.arms().size() == PerformanceModel::most_arms);
+  CHECK(model.estimate(bucket, device_of("a")).runs == 1);
+}
