@@ -351,18 +351,20 @@ void Chooser::serve_while_building(const ShapeBucket& bucket, std::span<const Pr
 
 void Chooser::spend(const ShapeBucket& bucket, const DeviceInfo& device, double job_ns) {
   exploration_.spend(job_ns);
-  const auto at = charged_.find(name_of(bucket, device));
-  if (at == charged_.end()) return;
+  const auto at = charged_.find(std::this_thread::get_id());
+  if (at == charged_.end() || at->second.name != name_of(bucket, device)) return;
   exploration_.charge(job_ns - at->second.run_ns);
   if (--at->second.runs == 0) charged_.erase(at);
 }
 
 void Chooser::commit(const ShapeBucket& bucket, std::span<const Prospect> prospects, const Decision& decision) {
+  const std::thread::id thread = std::this_thread::get_id();
+  charged_.erase(thread);  // what never ended stays charged as expected
   if (decision.charged_ns > 0) {
     const Prospect& chosen = prospects[decision.candidate];
     exploration_.charge(decision.charged_ns);
-    if (charged_.size() >= most_charged) charged_.clear();  // what never ended stays charged as expected
-    charged_[name_of(bucket, *chosen.device)] = {decision.charged_ns / chosen.repeat, chosen.repeat};
+    if (charged_.size() >= most_charged) charged_.clear();
+    charged_[thread] = {name_of(bucket, *chosen.device), decision.charged_ns / chosen.repeat, chosen.repeat};
   }
   for (std::size_t i = 0; i < prospects.size(); ++i) {
     if (!prospects[i].run.drifted) continue;

@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "selector/performance_model.hpp"
@@ -123,7 +124,8 @@ class Chooser {
   Decision decide(const ShapeBucket& bucket, std::span<const Prospect> prospects, const JobTerms& terms,
                   std::mt19937_64* random) const;
   void commit(const ShapeBucket& bucket, std::span<const Prospect> prospects, const Decision& decision);
-  // Call it when a run ends. An exploration run was charged with its expected time; this replaces it by the real one.
+  // Call it when a run ends, on the thread of its commit(). An exploration run was charged with its expected time; this
+  // replaces it by the real one.
   void spend(const ShapeBucket& bucket, const DeviceInfo& device, double job_ns);
 
   // Returns the probability of each option, estimated by repeated draws, with the effect of the budget.
@@ -147,6 +149,7 @@ class Chooser {
   };
 
   struct Charged {
+    std::string name;  // of bucket and device
     double run_ns = 0;
     std::uint32_t runs = 0;  // not yet ended
   };
@@ -154,8 +157,8 @@ class Chooser {
   Exploration exploration_;
   std::unique_ptr<Policy> policy_;
   std::string policy_name_;
-  std::map<std::string, Ahead> ahead_;      // by device
-  std::map<std::string, Charged> charged_;  // by bucket and device
+  std::map<std::string, Ahead> ahead_;          // by device
+  std::map<std::thread::id, Charged> charged_;  // by the thread that runs the job
   std::map<std::string, std::uint64_t>
       passed_over_;  // by bucket and device, of devices that changed: runs on others since
 };

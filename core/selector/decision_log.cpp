@@ -17,7 +17,7 @@
 namespace kiln::selector {
 namespace {
 
-constexpr std::size_t most_pending = 1024;  // of one bucket and device: jobs whose end was never told
+constexpr std::size_t most_pending = 1024;  // also of threads that have ended
 
 Status failure(const std::filesystem::path& file, const char* what) {
   return io_error("file " + file.string() + ": " + what + ": " + std::generic_category().message(errno));
@@ -98,26 +98,25 @@ void DecisionLog::decided(const ShapeBucket& bucket, std::span<const Prospect> p
   }
   const std::string id = process_ + "-" + std::to_string(next_++);
   const std::string name = bucket.operation + " " + bucket.shape;
-  auto& waiting = pending_[{name, prospects[decision.candidate].device->id}];
-  if (waiting.size() >= most_pending) waiting.pop_front();
-  waiting.push_back({id, prospects[decision.candidate].repeat});
+  const Prospect& chosen = prospects[decision.candidate];
+  if (pending_.size() >= most_pending) pending_.clear();
+  pending_[std::this_thread::get_id()] = {id, name, chosen.device->id, chosen.repeat};
   write(json_text({{"decision", id},
                    {"bucket", name},
                    {"ground", to_string(decision.ground)},
                    {"chosen", decision.candidate},
-                   {"repeat", prospects[decision.candidate].repeat},
+                   {"repeat", chosen.repeat},
                    {"candidates", std::move(candidates)},
                    {"options", decision.candidate_of},
                    {"propensities", propensities}}));
 }
 
 void DecisionLog::ended(const ShapeBucket& bucket, const DeviceInfo& device, double ns, Unfit unfit) {
-  const auto waiting = pending_.find({bucket.operation + " " + bucket.shape, device.id});
-  if (waiting == pending_.end()) return;  // its device was named: nothing was decided
-  Pending& oldest = waiting->second.front();
-  const std::string id = oldest.id;
-  if (--oldest.runs == 0 || unfit == Unfit::faulted || unfit == Unfit::timed_out) waiting->second.pop_front();
-  if (waiting->second.empty()) pending_.erase(waiting);
+  const auto at = pending_.find(std::this_thread::get_id());
+  if (at == pending_.end() || at->second.device != device.id) return;  // its device was named: nothing was decided
+  if (at->second.bucket != bucket.operation + " " + bucket.shape) return;
+  const std::string id = at->second.id;
+  if (--at->second.runs == 0 || unfit == Unfit::faulted || unfit == Unfit::timed_out) pending_.erase(at);
   write(json_text({{"outcome", id}, {"ns", ns}, {"unfit", to_string(unfit)}}));
 }
 

@@ -17,11 +17,10 @@
 #include <kiln/status.hpp>
 
 #include <cstdint>
-#include <deque>
 #include <filesystem>
 #include <map>
 #include <string>
-#include <utility>
+#include <thread>
 #include <vector>
 
 namespace kiln::selector {
@@ -37,12 +36,12 @@ class DecisionLog {
   bool enabled() const noexcept { return !file_.empty(); }
   void decided(const ShapeBucket& bucket, std::span<const Prospect> prospects, const Decision& decision,
                const std::vector<double>& propensities);
-  // Records a run of the oldest decision for that bucket and device with runs that have not ended.
+  // Records a run of the calling thread's last decision, if it was for that bucket and device: one thread runs a job.
   void ended(const ShapeBucket& bucket, const DeviceInfo& device, double ns, Unfit unfit);
 
  private:
   struct Pending {
-    std::string id;
+    std::string id, bucket, device;
     std::uint32_t runs;  // not yet ended
   };
 
@@ -56,7 +55,7 @@ class DecisionLog {
   UniqueFd fd_;
   std::string process_;  // makes ids unique among processes
   std::uint64_t next_ = 0;
-  std::map<std::pair<std::string, std::string>, std::deque<Pending>> pending_;  // by bucket and device
+  std::map<std::thread::id, Pending> pending_;
 };
 
 // Recorded decisions with their outcomes, read from a log.

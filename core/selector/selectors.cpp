@@ -156,6 +156,10 @@ Result<Choice> LearningSelector::select(const ShapeBucket& bucket, std::span<con
     const std::uint64_t jobs = jobs_[bucket.operation + bucket.shape] += std::max(terms.repeat, 1u);
     const std::vector<Prospect> prospects = selector::prospects_of(model_, bucket, candidates, terms, jobs);
     const Decision decision = chooser_.decide(bucket, prospects, terms, &random_);
+    std::vector<double> propensities;  // by the budget of the draw
+    if (decisions_.enabled()) {
+      propensities = chooser_.propensities(decision, prospects.front().repeat, propensity_random_);
+    }
     chooser_.commit(bucket, prospects, decision);
     if (decision.ground == Ground::look) {
       const std::size_t looked = decision.wanted_look.value_or(decision.candidate);
@@ -163,10 +167,7 @@ Result<Choice> LearningSelector::select(const ShapeBucket& bucket, std::span<con
       unsaved_ = true;
     }
     if (context_.trace != nullptr) tell(bucket, prospects, decision);
-    if (decisions_.enabled()) {
-      decisions_.decided(bucket, prospects, decision,
-                         chooser_.propensities(decision, prospects.front().repeat, propensity_random_));
-    }
+    if (decisions_.enabled()) decisions_.decided(bucket, prospects, decision, propensities);
     return Choice{decision.candidate,
                   selector::missed_preference(context_.device) + chooser_.because(prospects, decision),
                   decision.build_ahead};

@@ -12,6 +12,7 @@
 #include <cmath>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 using namespace kiln;
 using namespace kiln::test;
@@ -144,6 +145,63 @@ TEST_CASE("selector replay: lines that make no sense are left out, each with the
   const auto none = replay_selector_log(folder.path() / "nothing", {});
   REQUIRE_FALSE(none);
   CHECK(none.error().code == StatusCode::not_found);
+}
+
+TEST_CASE("selector log: a run is the outcome of its own job's decision", "[selector]") {
+  const TemporaryFolder folder;
+  const Fleet fleet({device_of("one")});
+  const auto all = fleet.candidates();
+  const KernelSpec spec = conv(64, 56);
+  {
+    const auto selector = selector_of("learning", logging(folder.path()));
+    const auto run = [&](std::uint32_t runs, double ms) {
+      JobTerms terms;
+      terms.repeat = 2;
+      CHECK(selector->select(spec, all, terms));
+      for (std::uint32_t i = 0; i < runs; ++i) selector->record(spec, fleet[0], run_of(ms), {});
+    };
+    run(1, 3);  // it is stopped before its second run
+    run(2, 5);
+    CHECK(selector->select(spec, all, {}));
+    std::thread([&] { run(2, 7); }).join();  // beside the job of this thread
+    selector->record(spec, fleet[0], run_of(9), {});
+    selector->record(spec, fleet[0], run_of(11), {});  // of a job whose device was named
+  }
+  const auto log = selector::read_decisions(folder.path());
+  REQUIRE(log);
+  REQUIRE(log->decisions.size() == 4);
+  CHECK(log->decisions[0].fit_ns == std::vector<double>{3e6});
+  CHECK(log->decisions[1].fit_ns == std::vector<double>{5e6, 5e6});
+  CHECK(log->decisions[2].fit_ns == std::vector<double>{9e6});
+  CHECK(log->decisions[3].fit_ns == std::vector<double>{7e6, 7e6});
+}
+
+TEST_CASE("selector log: propensities are those of the draw, before it is charged to the budget", "[selector]") {
+  const TemporaryFolder folder;
+  const Fleet fleet({device_of("one"), device_of("two")});
+  const auto all = fleet.candidates();
+  const KernelSpec spec = conv(64, 56);
+  SelectorContext context = logging(folder.path());
+  context.config.policy = "epsilon";
+  context.config.exploration = 1;  // each of the two with the same probability, within 21 ms of work
+  {
+    const auto selector = selector_of("learning", context);
+    for (int i = 0; i < 3; ++i) {
+      selector->record(spec, fleet[0], run_of(3), {});
+      selector->record(spec, fleet[1], run_of(4), {});
+    }
+    JobTerms terms;
+    terms.repeat = 4;  // of the slower one 16 ms
+    std::size_t chosen = 0;
+    for (int i = 0; i < 100 && chosen == 0; ++i) chosen = selector->select(spec, all, terms)->candidate;
+    CHECK(chosen == 1);
+  }
+  const auto log = selector::read_decisions(folder.path());
+  REQUIRE(log);
+  const selector::RecordedDecision& last = log->decisions.back();
+  CHECK(last.ground == "policy");
+  CHECK(last.chosen_device == "two");
+  CHECK(last.options.at(last.chosen).propensity > 0.2);
 }
 
 TEST_CASE("selector log: bounded, the oldest decisions go first", "[selector]") {
