@@ -139,7 +139,7 @@ void Queue::look_for_reset() {
   if (!state || !state->reset || state->in_progress) return;
   while (!in_flight_.empty()) {
     const InFlight& work = in_flight_.front();
-    if (work.context->outcome(work.number, ring_, {Clock::now()}).code == StatusCode::timeout) return;
+    if (work.context->outcome(work.number, ring_, {Clock::now()}).how.code == StatusCode::timeout) return;
     resolve_oldest();
   }
 }
@@ -147,20 +147,21 @@ void Queue::look_for_reset() {
 void Queue::resolve_oldest() {
   const InFlight work = std::move(in_flight_.front());
   in_flight_.pop_front();
-  Status how = work.context->outcome(work.number, ring_, Deadline::after(outcome_patience));
+  Outcome outcome = work.context->outcome(work.number, ring_, Deadline::after(outcome_patience));
   // The stamps are the device's own word for it: work that was thrown away may be told as done.
-  if (how.ok() && work.stamps.last() == 0) how = internal_error("told as done, and its last pass has not ended");
-  if (how.ok()) {
+  if (outcome.how.ok() && work.stamps.last() == 0)
+    outcome.how = internal_error("told as done, and its last pass has not ended");
+  if (outcome.how.ok()) {
     for (const auto& kernel : work.kernels) kernel->ended_well = true;
     const std::uint64_t begin = work.stamps.first();
     results_.finish(work.value, FenceResult{clock_.ns_between(begin, work.stamps.last()), clock_.on_host_clock(begin)});
   } else {
-    fail(work, how);
+    fail(work, outcome);
   }
   for (RingBuffer* ring : {commands_.get(), arguments_.get(), reports_.get()}) ring->space().passed(work.value);
 }
 
-void Queue::fail(const InFlight& work, const Status& how) {
+void Queue::fail(const InFlight& work, const Outcome& outcome) {
   const std::string what = settings_.device + ": submission " + std::to_string(work.value);
   if (!lost_.ok()) {
     results_.finish(work.value, lost_);
@@ -171,26 +172,29 @@ void Queue::fail(const InFlight& work, const Status& how) {
     return;
   }
   const auto state = context_->reset_state();
-  if (how.code == StatusCode::device_lost || !state || state->vram_lost) {
-    const std::string why = !state                                ? state.error().message
-                            : how.code == StatusCode::device_lost ? how.message
-                                                                  : "its memory was lost in a reset";
-    lose(state ? blame(work, how, *state) + "; " + why : why);
+  const bool gone = outcome.how.code == StatusCode::device_lost;
+  if (gone || !state || state->vram_lost) {
+    const std::string why = !state ? state.error().message
+                            : gone ? outcome.how.message
+                                   : "its memory was lost in a reset";
+    lose(state ? blame(work, outcome, *state) + "; " + why : why);
     results_.finish(work.value, lost_);
     return;
   }
-  last_reset_ = blame(work, how, *state);
+  last_reset_ = blame(work, outcome, *state);
   settings_.log.write(LogLevel::warning, "amdgpu_pm4", what + ": " + last_reset_);
   results_.finish(work.value, unavailable(what + ": " + last_reset_));
   if (Status status = replace_context(); !status.ok()) lose("no new context after a reset: " + status.message);
 }
 
 // Says what happened, and puts who did it into quarantine where that is certain.
-std::string Queue::blame(const InFlight& work, const Status& how, const ResetState& state) {
-  if (state.reset && !state.guilty) return "another program's work had the device reset (" + how.message + ")";
+std::string Queue::blame(const InFlight& work, const Outcome& outcome, const ResetState& state) {
+  const Status& how = outcome.how;
+  const bool guilty = state.guilty || outcome.own_fault;
+  if (state.reset && !guilty) return "another program's work had the device reset (" + how.message + ")";
   InFlight::Passes passes = work.unfinished();
   // The kernel driver knows that this was it; what was written before the reset may be lost.
-  if (passes.begin == passes.end && state.guilty) passes = {0, work.passes->kernel_of.size()};
+  if (passes.begin == passes.end && guilty) passes = work.longest();
   if (passes.begin == passes.end) return "it failed, and none of its passes was running (" + how.message + ")";
   std::set<Digest> kernels;
   for (std::size_t i = passes.begin; i < passes.end; ++i) kernels.insert(work.kernel_of(i).quarantine_key);

@@ -81,8 +81,8 @@ class Queue final : private ChunkSource {
   void collect_passed();
   void look_for_reset();
   void resolve_oldest();
-  void fail(const InFlight& work, const Status& how);
-  std::string blame(const InFlight& work, const Status& how, const ResetState& state);
+  void fail(const InFlight& work, const Outcome& outcome);
+  std::string blame(const InFlight& work, const Outcome& outcome, const ResetState& state);
   Status replace_context();
   void recover();
   void lose(std::string why);

@@ -148,6 +148,17 @@ InFlight::Passes InFlight::unfinished() const noexcept {
   return {};
 }
 
+InFlight::Passes InFlight::longest() const noexcept {
+  const std::vector<std::size_t>& ends = passes->stretch_ends;
+  if (ends.empty() || stamps.last() == 0) return {0, passes->kernel_of.size()};
+  std::size_t longest = 0;
+  const auto ticks = [this](std::size_t stretch) { return stamps[stretch + 1] - stamps[stretch]; };
+  for (std::size_t stretch = 1; stretch < ends.size(); ++stretch) {
+    if (ticks(stretch) > ticks(longest)) longest = stretch;
+  }
+  return {longest == 0 ? 0 : ends[longest - 1], ends[longest]};
+}
+
 void DispatchKey::add(std::uint64_t word) noexcept {
   hash = (hash ^ word) * 0x9e3779b97f4a7c15;
   hash ^= hash >> 32;

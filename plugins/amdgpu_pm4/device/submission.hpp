@@ -228,6 +228,8 @@ struct InFlight {
     std::size_t end = 0;
   };
   Passes unfinished() const noexcept;
+  // Those that took longest, of which the waves were killed where all have ended. All, where that is not known.
+  Passes longest() const noexcept;
 };
 
 // DispatchKey: names all that the commands of a dispatch depend on. Numbers stand for programs and buffers, so that an

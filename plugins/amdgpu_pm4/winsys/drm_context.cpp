@@ -103,11 +103,11 @@ Result<std::uint64_t> DrmContext::submit(const CommandSubmission& submission) no
   }
   std::uint64_t number = 0;
   const int error = amdgpu_cs_submit_raw2(device_->get(), handle_, 0, static_cast<int>(count), chunks.data(), &number);
-  if (Status status = device_->check(error, "submitting to the compute ring"); !status.ok()) return status;
+  if (error != 0) return outcome_of(error, device_->path() + ": submitting to the compute ring").how;
   return number;
 }
 
-Status DrmContext::outcome(std::uint64_t submission, std::uint32_t ring, Deadline deadline) noexcept {
+Outcome DrmContext::outcome(std::uint64_t submission, std::uint32_t ring, Deadline deadline) noexcept {
   amdgpu_cs_fence fence{};
   fence.context = handle_;
   fence.ip_type = AMDGPU_HW_IP_COMPUTE;
@@ -116,16 +116,10 @@ Status DrmContext::outcome(std::uint64_t submission, std::uint32_t ring, Deadlin
   std::uint32_t expired = 0;
   const auto until = static_cast<std::uint64_t>(monotonic_ns(deadline));
   const int error = amdgpu_cs_query_fence_status(&fence, until, AMDGPU_QUERY_FENCE_TIMEOUT_IS_ABSOLUTE, &expired);
-  // Busy is told by `expired`. ETIME as an error is how the work itself ended: the kernel driver gave it up.
-  if (error == -ETIME) {
-    return cancelled(device_->path() + ": submission " + std::to_string(submission) +
-                     ": the kernel driver gave it up: it ran too long");
-  }
-  if (Status status = device_->check(error, "the outcome of submission " + std::to_string(submission)); !status.ok()) {
-    return status;
-  }
-  if (expired == 0) return timed_out(device_->path() + ": submission " + std::to_string(submission) + " still runs");
-  return {};
+  if (error == 0 && expired != 0) return {};
+  const std::string what = device_->path() + ": submission " + std::to_string(submission);
+  if (error == 0) return {timed_out(what + " still runs")};
+  return outcome_of(error, what);
 }
 
 Result<ResetState> DrmContext::reset_state() noexcept {

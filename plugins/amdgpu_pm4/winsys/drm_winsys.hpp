@@ -137,7 +137,7 @@ class DrmContext final : public Context {
   ~DrmContext() override;
 
   Result<std::uint64_t> submit(const CommandSubmission& submission) noexcept override;
-  Status outcome(std::uint64_t submission, std::uint32_t ring, Deadline deadline) noexcept override;
+  Outcome outcome(std::uint64_t submission, std::uint32_t ring, Deadline deadline) noexcept override;
   Result<ResetState> reset_state() noexcept override;
 
  private:

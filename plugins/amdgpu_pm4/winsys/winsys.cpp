@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string>
 #include <system_error>
+#include <utility>
 
 namespace kiln::amdgpu_pm4 {
 
@@ -38,6 +39,12 @@ Status status_of(int error, std::string_view doing) {
     default:
       return io_error(std::move(message));
   }
+}
+
+Outcome outcome_of(int error, std::string_view doing) {
+  Status how = status_of(error, doing);
+  if (const int number = std::abs(error); number != ETIME && number != ENODATA) return {std::move(how), false};
+  return {cancelled(how.message + ": the kernel driver gave it up: it ran too long"), true};
 }
 
 Placement placement_of(BufferUse use, const MemoryFacts& memory) noexcept {

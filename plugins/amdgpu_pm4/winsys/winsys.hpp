@@ -150,6 +150,11 @@ struct ResetState {
   std::string fault;
 };
 
+struct Outcome {
+  Status how;
+  bool own_fault = false;  // the kernel driver gave this very work up
+};
+
 class Context {
  public:
   Context() = default;
@@ -157,10 +162,10 @@ class Context {
   Context& operator=(const Context&) = delete;
   virtual ~Context();
 
-  // The submission's number in this context, from 1.
+  // The submission's number in this context, from 1. cancelled: also where earlier work of this context was given up.
   virtual Result<std::uint64_t> submit(const CommandSubmission& submission) noexcept = 0;
   // How a submission ended. timeout: it has not by the deadline.
-  virtual Status outcome(std::uint64_t submission, std::uint32_t ring, Deadline deadline) noexcept = 0;
+  virtual Outcome outcome(std::uint64_t submission, std::uint32_t ring, Deadline deadline) noexcept = 0;
   virtual Result<ResetState> reset_state() noexcept = 0;
 };
 
@@ -194,6 +199,10 @@ class Winsys {
 // The Status of a call that answered `error`, a negative (or positive) error number; ok for 0. winsys.hpp says which is
 // which. `doing` names the call and its object.
 Status status_of(int error, std::string_view doing);
+
+// The same of work that has ended. ETIME and ENODATA are then how it ended, after a reset of its ring or of its waves
+// alone, and no timeout: cancelled.
+Outcome outcome_of(int error, std::string_view doing);
 
 // Where buffers are put, by what they are for and what the device's memory is like.
 //

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <stdexcept>
+#include <utility>
 
 #include "amdgpu_pm4/winsys/winsys.hpp"
 
@@ -77,7 +78,7 @@ class FakeContext final : public Context {
     if (!gpu_->submit_errors.empty()) {
       const int error = gpu_->submit_errors.front();
       gpu_->submit_errors.erase(gpu_->submit_errors.begin());
-      if (error != 0) return status_of(error, "fake: submit");
+      if (error != 0) return outcome_of(error, "fake: submit").how;
     }
     if (gpu_->states[id_].reset) return status_of(-ECANCELED, "fake: submit");
     ++gpu_->submissions;
@@ -91,10 +92,10 @@ class FakeContext final : public Context {
     }
     return number_;
   }
-  Status outcome(std::uint64_t submission, std::uint32_t, Deadline) noexcept override {
+  Outcome outcome(std::uint64_t submission, std::uint32_t, Deadline) noexcept override {
     const std::lock_guard lock(gpu_->mutex);
     const auto at = gpu_->outcomes.find({id_, submission});
-    return at == gpu_->outcomes.end() ? timed_out("fake: it runs") : at->second;
+    return at == gpu_->outcomes.end() ? Outcome{timed_out("fake: it runs")} : at->second;
   }
   Result<ResetState> reset_state() noexcept override {
     const std::lock_guard lock(gpu_->mutex);
@@ -171,7 +172,10 @@ bool Gpu::follow(std::uint64_t address, std::uint32_t bytes) {
     const std::uint64_t where = d[2] | std::uint64_t{body > 3 ? d[3] : 0} << 32;
     switch (opcode) {
       case 0x15:  // DISPATCH_DIRECT
-        if (hang_at == dispatches++) return false;
+        if (hang_at != dispatches++) break;
+        if (hang_error != -ENODATA) return false;
+        killed = true;
+        clock += 1'000'000;
         break;
       case 0x46:  // EVENT_WRITE
         ++barriers;
@@ -191,21 +195,21 @@ bool Gpu::follow(std::uint64_t address, std::uint32_t bytes) {
 }
 
 void Gpu::run(const Job& job) {
-  Status how;
+  Outcome outcome;
   const bool lost = states[job.context].reset;
   bool ended = false;
   if (!lost) {
     ended = true;
     for (const CommandRange& range : job.commands) ended = ended && follow(range.address, range.bytes);
   }
-  if (!ended) {
-    how = status_of(-ECANCELED, "fake: the job");
+  if (!ended || std::exchange(killed, false)) {
+    outcome = outcome_of(lost ? -ECANCELED : hang_error, "fake: the job");
     if (!lost) {
       states[job.context] = {true, lose_vram, !innocent, false, fault};
       hang_at.reset();
     }
   }
-  outcomes[{job.context, job.number}] = how;
+  outcomes[{job.context, job.number}] = outcome;
   passed = std::max(passed, job.point);
   changed.notify_all();
 }

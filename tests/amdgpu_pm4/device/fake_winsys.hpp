@@ -5,6 +5,7 @@
 // Thread-safety: as Winsys; `Plan` is set while nothing is submitted. Ownership: what it makes shares its state.
 #pragma once
 
+#include <cerrno>
 #include <condition_variable>
 #include <functional>
 #include <map>
@@ -24,8 +25,9 @@ struct Gpu {
   bool held = false;                       // submissions wait until run_held()
   std::string fault;                       // what the device says of a hang
   std::optional<std::uint32_t> hang_at;    // the dispatch, counted from 0 over all submissions, that never ends
+  int hang_error = -ECANCELED;             // how that ends; ENODATA: its waves are killed, and what follows runs
   bool lose_vram = false;                  // in the reset after the hang
-  bool innocent = false;                   // the reset is another program's doing
+  bool innocent = false;                   // the kernel driver does not say whose doing the reset is
   std::vector<int> submit_errors;          // what the next submissions answer, one each; 0: none
   std::optional<Status> allocation_error;  // what create_buffer answers
   std::uint64_t most_buffers = ~0ull;      // that live at once: beyond, memory is short
@@ -62,8 +64,9 @@ struct Gpu {
   std::uint32_t next_handle = 1;
   std::vector<Job> waiting;
   std::uint64_t passed = 0;
+  bool killed = false;                         // waves of the job that runs
   std::map<std::uint32_t, ResetState> states;  // by context
-  std::map<std::pair<std::uint32_t, std::uint64_t>, Status> outcomes;
+  std::map<std::pair<std::uint32_t, std::uint64_t>, Outcome> outcomes;
 };
 
 NodeFacts navi31_facts();

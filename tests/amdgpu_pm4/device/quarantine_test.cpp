@@ -1,7 +1,10 @@
 #include "amdgpu_pm4/device/quarantine.hpp"
 
 #include <catch2/catch.hpp>
+#include <cerrno>
 #include <map>
+
+#include "device/queue_fixture.hpp"
 
 namespace kiln::amdgpu_pm4 {
 namespace {
@@ -93,6 +96,28 @@ TEST_CASE("quarantine: a suspect is no convict") {
   quarantine.add(digest_of(1));
   CHECK_FALSE(quarantine.is_suspect(digest_of(1)));
   CHECK(quarantine.holds(digest_of(1)));
+}
+
+TEST_CASE("quarantine: who hung is known also where the kernel driver tells no guilt") {
+  const QueueFixture f;
+  f.gpu->innocent = true;
+  f.gpu->hang_error = GENERATE(-ENODATA, -ETIME);  // all stamps are written, or those before the hang
+  f.gpu->hang_at = 1;
+  const Status status = f.wait(f.submit({f.pass(f.good, 0, 1), f.pass(f.bad, 1, 2), f.pass(f.good, 2, 3)}));
+  CHECK(status.code == StatusCode::unavailable);
+  CHECK_THAT(status.message, Catch::Contains("submission 1: pass 1: kernel 'bad' (program ") &&
+                                 Catch::Contains(") hung the device and is in quarantine"));
+  CHECK(f.quarantine.holds(f.bad->quarantine_key));
+  CHECK_FALSE(f.quarantine.holds(f.good->quarantine_key));
+  CHECK(f.gpu->contexts == 2);
+  CHECK(f.wait(f.submit({f.pass(f.good)})).ok());
+}
+
+TEST_CASE("quarantine: a context whose earlier work was given up is replaced") {
+  const QueueFixture f;
+  f.gpu->submit_errors = {GENERATE(-ENODATA, -ETIME)};
+  CHECK(f.wait(f.submit({f.pass(f.good)})).ok());
+  CHECK(f.gpu->contexts == 2);
 }
 
 }  // namespace kiln::amdgpu_pm4

@@ -202,7 +202,7 @@ TEST_CASE("interop: PM4 and OpenGL pass a buffer on by fences in both directions
     CHECK(*gl_done->passed() == round - 1);
     std::atomic_ref<std::uint32_t>(dwords_in(*gate)[0]).store(round, std::memory_order_release);
     REQUIRE(d.timeline->wait(ended, Deadline::after(std::chrono::seconds(20))).ok());
-    const Status outcome = d.context->outcome(number, 0, Deadline::after(std::chrono::seconds(5)));
+    const Status outcome = d.context->outcome(number, 0, Deadline::after(std::chrono::seconds(5))).how;
     INFO(outcome.text());
     REQUIRE(outcome.ok());
     CHECK(*gl_done->passed() == round);

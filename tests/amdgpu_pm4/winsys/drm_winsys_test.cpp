@@ -173,7 +173,7 @@ TEST_CASE("drm winsys: a submission runs, passes its point, and tells its outcom
     REQUIRE(number.has_value());
     CHECK(*number == i);
     REQUIRE(f.timeline->wait(i, f.soon()).ok());
-    CHECK(f.context->outcome(*number, 0, f.soon()).ok());
+    CHECK(f.context->outcome(*number, 0, f.soon()).how.ok());
     CHECK(dwords_of(*f.target)[0] == 0xabc0 + i);
     CHECK(*f.timeline->passed() == i);
   }
@@ -206,7 +206,7 @@ TEST_CASE("drm winsys: work that touches what is not listed fails, its context i
   const auto number = f.submit(out, 1, {f.commands->handle()});
   REQUIRE(number.has_value());
   REQUIRE(f.timeline->wait(1, f.soon()).ok());  // passed, by work that failed
-  const Status outcome = f.context->outcome(*number, 0, f.soon());
+  const Status outcome = f.context->outcome(*number, 0, f.soon()).how;
   INFO(outcome.text());
   CHECK_FALSE(outcome.ok());
   CHECK(outcome.code != StatusCode::timeout);
@@ -219,7 +219,7 @@ TEST_CASE("drm winsys: work that touches what is not listed fails, its context i
   const auto again = f.submit(3, 2);
   REQUIRE(again.has_value());
   REQUIRE(f.timeline->wait(2, f.soon()).ok());
-  CHECK(f.context->outcome(*again, 0, f.soon()).ok());
+  CHECK(f.context->outcome(*again, 0, f.soon()).how.ok());
   CHECK(dwords_of(*f.target)[0] == 3);
 }
 

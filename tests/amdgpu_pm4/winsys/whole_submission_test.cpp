@@ -64,7 +64,7 @@ TEST_CASE("drm winsys: packets fill, wait, dispatch by counts in memory, and cop
   CHECK(dwords_in(*told)[4] == 0);
   store_for_the_device(dwords_in(*gate)[0], 2);
   REQUIRE(d.timeline->wait(1, Deadline::after(std::chrono::seconds(20))).ok());
-  const Status outcome = d.context->outcome(number, 0, Deadline::after(std::chrono::seconds(5)));
+  const Status outcome = d.context->outcome(number, 0, Deadline::after(std::chrono::seconds(5))).how;
   INFO(outcome.text());
   REQUIRE(outcome.ok());
   const auto after = d.winsys->counter();

@@ -31,6 +31,19 @@ TEST_CASE("winsys: every error number has its type and keeps its words") {
   }
 }
 
+TEST_CASE("winsys: work that the kernel driver gave up is cancelled, and its own fault") {
+  for (const int error : {-ETIME, -ENODATA, ETIME}) {
+    const Outcome outcome = outcome_of(error, "the work");
+    CHECK(outcome.how.code == StatusCode::cancelled);
+    CHECK_THAT(outcome.how.message, Catch::StartsWith("the work: ") && Catch::Contains("the kernel driver gave it up"));
+    CHECK(outcome.own_fault);
+  }
+  for (const int error : {0, -ECANCELED, -ENODEV, -ENOMEM}) {
+    CHECK(outcome_of(error, "the work").how.text() == status_of(error, "the work").text());
+    CHECK_FALSE(outcome_of(error, "the work").own_fault);
+  }
+}
+
 namespace {
 
 constexpr BufferUse uses[] = {BufferUse::upload,    BufferUse::readback, BufferUse::storage,
