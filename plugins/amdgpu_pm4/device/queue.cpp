@@ -118,6 +118,8 @@ constexpr std::chrono::seconds outcome_patience{1};
 constexpr std::chrono::seconds room_patience{60};    // the kernel driver gives up a compute job after as long
 constexpr std::chrono::seconds cancel_patience{10};  // for what a reset cancels to be told so
 constexpr std::uint64_t reset_interval_ns = 100'000'000;
+constexpr std::uint64_t shortest_reset_ns = 200'000'000;
+constexpr std::uint32_t runs_nothing_twice = 50;  // the interface's minor version of Linux 6.3; 6.2 has that of 6.1
 
 }  // namespace
 
@@ -144,6 +146,14 @@ void Queue::look_for_reset() {
   }
 }
 
+// After a reset that another program caused, Linux before 6.2 runs again what was in flight, from its start.
+bool Queue::may_have_run_twice(const InFlight& work) const {
+  if (winsys_.facts().interface_minor >= runs_nothing_twice) return false;
+  if (now_ns() < work.handed_over_ns + shortest_reset_ns) return false;
+  const auto state = work.context->reset_state();
+  return state && state->reset && !state->guilty;
+}
+
 void Queue::resolve_oldest() {
   const InFlight work = std::move(in_flight_.front());
   in_flight_.pop_front();
@@ -151,6 +161,8 @@ void Queue::resolve_oldest() {
   // The stamps are the device's own word for it: work that was thrown away may be told as done.
   if (outcome.how.ok() && work.stamps.last() == 0)
     outcome.how = internal_error("told as done, and its last pass has not ended");
+  if (outcome.how.ok() && may_have_run_twice(work))
+    outcome.how = cancelled("a reset since its context was made: it may have run twice");
   if (outcome.how.ok()) {
     for (const auto& kernel : work.kernels) kernel->ended_well = true;
     const std::uint64_t begin = work.stamps.first();

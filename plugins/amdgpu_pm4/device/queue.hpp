@@ -81,6 +81,7 @@ class Queue final : private ChunkSource {
   void collect_passed();
   void look_for_reset();
   void resolve_oldest();
+  bool may_have_run_twice(const InFlight& work) const;
   void fail(const InFlight& work, const Outcome& outcome);
   std::string blame(const InFlight& work, const Outcome& outcome, const ResetState& state);
   Status replace_context();

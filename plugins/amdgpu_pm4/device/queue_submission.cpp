@@ -315,6 +315,7 @@ Status Queue::hand_over(InFlight work, const CommandRange& commands, std::span<c
   awaited_ = {};  // later submissions run after this one
   work.context = context_;
   work.number = *number;
+  work.handed_over_ns = now_ns();
   in_flight_.push_back(std::move(work));
   return {};
 }

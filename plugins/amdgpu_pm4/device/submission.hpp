@@ -213,6 +213,7 @@ struct InFlight {
   std::uint64_t value = 0;  // on the queue's timeline
   std::shared_ptr<Context> context;
   std::uint64_t number = 0;                                  // in the context
+  std::uint64_t handed_over_ns = 0;                          // by kiln::now_ns()
   std::vector<std::shared_ptr<const LoadedKernel>> kernels;  // each once
   std::shared_ptr<const PassTable> passes;
   std::vector<std::shared_ptr<BufferObject>> buffers;

@@ -196,7 +196,7 @@ bool Gpu::follow(std::uint64_t address, std::uint32_t bytes) {
 
 void Gpu::run(const Job& job) {
   Outcome outcome;
-  const bool lost = states[job.context].reset;
+  const bool lost = states[job.context].reset && !runs_again;
   bool ended = false;
   if (!lost) {
     ended = true;

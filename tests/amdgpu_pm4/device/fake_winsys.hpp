@@ -27,6 +27,7 @@ struct Gpu {
   std::optional<std::uint32_t> hang_at;    // the dispatch, counted from 0 over all submissions, that never ends
   int hang_error = -ECANCELED;             // how that ends; ENODATA: its waves are killed, and what follows runs
   bool lose_vram = false;                  // in the reset after the hang
+  bool runs_again = false;                 // after a reset, what was in flight in a context without guilt
   bool innocent = false;                   // the kernel driver does not say whose doing the reset is
   std::vector<int> submit_errors;          // what the next submissions answer, one each; 0: none
   std::optional<Status> allocation_error;  // what create_buffer answers

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <map>
+#include <thread>
 
 #include "device/queue_fixture.hpp"
 
@@ -111,6 +112,22 @@ TEST_CASE("quarantine: who hung is known also where the kernel driver tells no g
   CHECK_FALSE(f.quarantine.holds(f.good->quarantine_key));
   CHECK(f.gpu->contexts == 2);
   CHECK(f.wait(f.submit({f.pass(f.good)})).ok());
+}
+
+TEST_CASE("quarantine: work that may have run twice after another program's reset is no result, and blames nobody") {
+  const QueueFixture f;
+  f.gpu->held = true;
+  const std::uint64_t value = f.submit({f.pass(f.good)});
+  std::this_thread::sleep_for(std::chrono::milliseconds(250));
+  f.gpu->runs_again = true;
+  f.gpu->states[1].reset = true;
+  f.gpu->run_held();
+  const Status status = f.wait(value);
+  CHECK(status.code == StatusCode::unavailable);
+  CHECK_THAT(status.message, Catch::Contains("another program's work") && Catch::Contains("it may have run twice"));
+  CHECK_FALSE(f.quarantine.holds(f.good->quarantine_key));
+  CHECK(f.wait(f.submit({f.pass(f.good)})).ok());
+  CHECK(f.gpu->contexts == 2);
 }
 
 TEST_CASE("quarantine: a context whose earlier work was given up is replaced") {
