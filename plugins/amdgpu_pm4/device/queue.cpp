@@ -231,6 +231,8 @@ Status Queue::replace_context() {
   auto context = winsys_.create_context(Priority::normal);
   if (!context) return context.error();
   context_ = std::move(context).value();
+  // What waited for it in the context before may have been cancelled.
+  if (last_other_ != 0) awaited_ = {others_->handle(), last_other_};
   return {};
 }
 

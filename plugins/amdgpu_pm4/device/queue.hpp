@@ -99,7 +99,7 @@ class Queue final : private ChunkSource {
   std::shared_ptr<Context> context_;
   std::unique_ptr<Timeline> timeline_;
   std::unique_ptr<Timeline> others_;  // fences of other drivers, from the first one on
-  SyncPoint awaited_;                 // the last of them; no timeline: the submissions so far wait for it
+  SyncPoint awaited_;                 // the last of them; no timeline: submissions of this context wait for it
   std::uint64_t last_other_ = 0;
   std::unique_ptr<RingBuffer> commands_, arguments_, reports_;
   DeviceClock clock_;

@@ -64,7 +64,7 @@ class FakeTimeline final : public Timeline {
   }
   Status signal(std::uint64_t) noexcept override { return unsupported("fake: no signals"); }
   Result<UniqueFd> export_sync_file(std::uint64_t) noexcept override { return unsupported("fake: no descriptors"); }
-  Status import_sync_file(std::uint64_t, int) noexcept override { return unsupported("fake: no descriptors"); }
+  Status import_sync_file(std::uint64_t, int) noexcept override { return {}; }
 
  private:
   std::shared_ptr<Gpu> gpu_;
@@ -83,6 +83,8 @@ class FakeContext final : public Context {
     if (gpu_->states[id_].reset) return status_of(-ECANCELED, "fake: submit");
     ++gpu_->submissions;
     gpu_->lists.emplace_back(submission.buffers.begin(), submission.buffers.end());
+    gpu_->waits.emplace_back();
+    for (const SyncPoint& each : submission.waits) gpu_->waits.back().push_back(each.point);
     gpu_->waiting.push_back(
         {submission.signals.front().point, {submission.commands.begin(), submission.commands.end()}, id_, ++number_});
     if (!gpu_->held) {

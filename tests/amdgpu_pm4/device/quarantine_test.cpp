@@ -130,6 +130,16 @@ TEST_CASE("quarantine: work that may have run twice after another program's rese
   CHECK(f.gpu->contexts == 2);
 }
 
+TEST_CASE("quarantine: the first submission of a new context waits for the fence that the one before waited for") {
+  const QueueFixture f;
+  REQUIRE(f.queue->wait_for_fence(3).ok());
+  REQUIRE(f.queue->wait_for_fence(3).ok());
+  f.gpu->hang_at = 0;
+  CHECK(f.wait(f.submit({f.pass(f.bad)})).code == StatusCode::unavailable);
+  for (int i = 0; i < 2; ++i) CHECK(f.wait(f.submit({f.pass(f.good)})).ok());
+  CHECK(f.gpu->waits == std::vector<std::vector<std::uint64_t>>{{2}, {2}, {}});
+}
+
 TEST_CASE("quarantine: a context whose earlier work was given up is replaced") {
   const QueueFixture f;
   f.gpu->submit_errors = {GENERATE(-ENODATA, -ETIME)};
