@@ -101,7 +101,8 @@ Result<UniqueFd> Pm4Buffer::export_fd() noexcept {
 namespace {
 
 DeviceShape shape_of(const Chip& chip, const NodeFacts& facts) {
-  return {generation_of(chip.target), facts.shader_engines, facts.compute_units};
+  const bool fewer_registers = chip.target == Target::gfx1102 || chip.target == Target::gfx1103;
+  return {generation_of(chip.target), facts.shader_engines, facts.compute_units, fewer_registers};
 }
 
 DeviceInfo info_of(const DeviceParts& parts, const Chip& chip) {

@@ -24,7 +24,6 @@ Capabilities make_gfx10_3() {
   set.coherence_start_delay = true;
   set.scratch_granule = 1024;
   set.scratch_size_bits = 13;
-  set.vgprs_per_simd = 1024;
   set.waves_per_simd = 16;
   return set;
 }
@@ -40,7 +39,6 @@ Capabilities make_gfx11() {
   set.scratch_waves_per_engine = true;
   set.scratch_granule = 256;
   set.scratch_size_bits = 15;
-  set.vgprs_per_simd = 1536;
   set.waves_per_simd = 16;
   return set;
 }

@@ -83,7 +83,6 @@ struct Capabilities {
   bool scratch_waves_per_engine = false;      // TMPRING_SIZE.WAVES counts those of one shader engine
   std::uint32_t scratch_granule = 0;          // bytes of a unit of TMPRING_SIZE.WAVESIZE
   std::uint32_t scratch_size_bits = 0;        // of that field
-  std::uint32_t vgprs_per_simd = 0;           // of 32 lanes, on the largest chip of the generation
   std::uint32_t waves_per_simd = 0;
 
   bool knows(Opcode opcode) const noexcept { return opcodes.test(static_cast<std::uint8_t>(opcode)); }
@@ -101,7 +100,19 @@ struct DeviceShape {
   Generation generation = Generation::invalid;
   std::uint32_t shader_engines = 0;
   std::uint32_t compute_units = 0;  // of the whole device
+  bool fewer_registers = false;     // a gfx11 with as many vector registers as gfx10.3: gfx1102 and gfx1103
 };
+
+// Vector registers of one SIMD, of 32 lanes each. A wave is given a multiple of the granule.
+struct VectorRegisters {
+  std::uint32_t count = 0;
+  std::uint32_t granule = 0;
+};
+
+constexpr VectorRegisters vector_registers_of(const DeviceShape& shape) noexcept {
+  const bool more = shape.generation == Generation::gfx11 && !shape.fewer_registers;
+  return more ? VectorRegisters{1536, 24} : VectorRegisters{1024, 16};
+}
 
 // invalid: a target whose kernels are never dispatched.
 constexpr Generation generation_of(Target target) noexcept {

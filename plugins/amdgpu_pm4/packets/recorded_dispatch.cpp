@@ -227,7 +227,7 @@ Status check_user_sgprs(const KernelCode& kernel) {
   return {};
 }
 
-Status check_workgroup(const KernelCode& kernel, const Capabilities& capabilities, const DispatchPlace& place) {
+Status check_workgroup(const KernelCode& kernel, const DeviceShape& shape, const DispatchPlace& place) {
   std::uint64_t lanes = 1;
   for (const std::uint32_t size : place.workgroup) {
     if (size == 0 || size > most_workgroup_lanes) {
@@ -252,11 +252,14 @@ Status check_workgroup(const KernelCode& kernel, const Capabilities& capabilitie
   if (lds > most_lds_bytes) {
     return invalid_argument(text_of(lds) + " bytes of LDS, the most is " + text_of(most_lds_bytes));
   }
-  const GroupLoad load = group_load(kernel.rsrc1, static_cast<std::uint32_t>(lanes), kernel.wave_lanes);
-  if (!fits(load, capabilities)) {
+  const Capabilities& capabilities = capabilities_of(shape.generation);
+  const VectorRegisters registers = vector_registers_of(shape);
+  const GroupLoad load =
+      group_load(kernel.rsrc1, kernel.rsrc3, static_cast<std::uint32_t>(lanes), kernel.wave_lanes, registers);
+  if (!fits(load, capabilities, registers)) {
     return invalid_argument("workgroup " + text_of(place.workgroup) + ": " + text_of(load.waves) +
                             " waves on one SIMD with " + text_of(load.vgprs) + " vector registers, there are " +
-                            text_of(capabilities.waves_per_simd) + " and " + text_of(capabilities.vgprs_per_simd));
+                            text_of(capabilities.waves_per_simd) + " and " + text_of(registers.count));
   }
   return {};
 }
@@ -297,7 +300,7 @@ Status check_kernel(const KernelCode& kernel, const DeviceShape& shape, const Di
   }
   if (Status status = check_registers(kernel); !status.ok()) return status.within(context);
   if (Status status = check_user_sgprs(kernel); !status.ok()) return status.within(context);
-  if (Status status = check_workgroup(kernel, capabilities, place); !status.ok()) return status.within(context);
+  if (Status status = check_workgroup(kernel, shape, place); !status.ok()) return status.within(context);
   return check_scratch(kernel, capabilities, place).within(context);
 }
 

@@ -116,16 +116,19 @@ struct GroupLoad {
 // The largest PGM_RSRC1.VGPRS: 256 registers, counted in granules less one.
 constexpr std::uint32_t most_vgpr_granules(std::uint32_t wave_lanes) noexcept { return wave_lanes == 32 ? 31 : 63; }
 
-// REQUIRES: lanes at most 1024; wave_lanes 32 or 64. A granule is 8 registers of 32 lanes or 4 of 64.
-constexpr GroupLoad group_load(std::uint32_t rsrc1, std::uint32_t lanes, std::uint32_t wave_lanes) noexcept {
+// REQUIRES: lanes at most 1024; wave_lanes 32 or 64. PGM_RSRC1 counts granules of 8 registers of 32 lanes or 4 of 64.
+constexpr GroupLoad group_load(std::uint32_t rsrc1, std::uint32_t rsrc3, std::uint32_t lanes, std::uint32_t wave_lanes,
+                               const VectorRegisters& registers) noexcept {
   const std::uint32_t simds = pgm_rsrc1::wgp_mode.of(rsrc1) != 0 ? 4 : 2;
   const std::uint32_t waves = (lanes + wave_lanes - 1) / wave_lanes;
   const std::uint32_t on_one = (waves + simds - 1) / simds;
-  return {on_one, on_one * 8 * (pgm_rsrc1::vgprs.of(rsrc1) + 1)};
+  const std::uint32_t asked = 8 * (pgm_rsrc1::vgprs.of(rsrc1) + 1 + pgm_rsrc3::shared_vgpr_cnt.of(rsrc3));
+  return {on_one, on_one * ((asked + registers.granule - 1) / registers.granule * registers.granule)};
 }
 
-constexpr bool fits(const GroupLoad& load, const Capabilities& capabilities) noexcept {
-  return load.waves <= capabilities.waves_per_simd && load.vgprs <= capabilities.vgprs_per_simd;
+constexpr bool fits(const GroupLoad& load, const Capabilities& capabilities,
+                    const VectorRegisters& registers) noexcept {
+  return load.waves <= capabilities.waves_per_simd && load.vgprs <= registers.count;
 }
 
 }  // namespace kiln::amdgpu_pm4

@@ -134,11 +134,12 @@ Status DispatchCheck::check_workgroup(const RegisterShadow& registers) const {
     return invalid_argument("a workgroup of " + text_of(lanes) + " lanes, the most is " +
                             text_of(most_workgroup_lanes));
   }
-  const GroupLoad load = group_load(program_->rsrc1, lanes, program_->wave_lanes);
-  if (fits(load, capabilities_)) return {};
+  const VectorRegisters there = vector_registers_of(scope_.shape);
+  const GroupLoad load = group_load(program_->rsrc1, program_->rsrc3, lanes, program_->wave_lanes, there);
+  if (fits(load, capabilities_, there)) return {};
   return invalid_argument("a workgroup of " + text_of(lanes) + " lanes puts " + text_of(load.waves) + " waves with " +
                           text_of(load.vgprs) + " vector registers on one SIMD, which holds " +
-                          text_of(capabilities_.waves_per_simd) + " and " + text_of(capabilities_.vgprs_per_simd));
+                          text_of(capabilities_.waves_per_simd) + " and " + text_of(there.count));
 }
 
 Status DispatchCheck::check_scratch(const RegisterShadow& registers) {

@@ -173,19 +173,36 @@ TEST_CASE("pm4 recipe: kernels and places that would hang are refused by name") 
   CHECK(at([](DispatchPlace& p) { p.dynamic_lds_bytes = 65537; }).code == StatusCode::invalid_argument);
   CHECK(at([](DispatchPlace& p) { p.scratch.tmpring_size = 1; }).code == StatusCode::invalid_argument);
   CHECK(refusal(good, place, {}).code == StatusCode::unsupported);
-  // 1024 lanes of 256 registers each: 32 waves on 4 SIMDs, 8 * 256 registers on one.
-  KernelCode large = good;
-  large.rsrc1 |= 31;
-  DispatchPlace crowded = place;
-  crowded.workgroup = {1024, 1, 1};
-  CHECK_THAT(refusal(large, crowded).message, Catch::Contains("2048") && Catch::Contains("1536"));
-  crowded.workgroup = {512, 1, 1};
-  CHECK(RecordedDispatch::record(large, navi31, crowded).has_value());
   // A ring made for less.
   DispatchPlace shallow = sample_place(with_scratch(good, 16), navi31);
   CHECK_THAT(refusal(with_scratch(good, 64), shallow).message, Catch::Contains("2048") && Catch::Contains("768"));
   shallow.scratch_va += 4;
   CHECK(refusal(with_scratch(good, 16), shallow).code == StatusCode::invalid_argument);
+}
+
+TEST_CASE("pm4 recipe: a workgroup that the vector registers of the chip do not hold would never start") {
+  KernelCode large = sample_kernel_gfx11();
+  large.rsrc1 |= 31;  // waves of 256 registers, on the 4 SIMDs of two compute units
+  KernelCode on_one_unit = large;
+  on_one_unit.rsrc1 &= ~pgm_rsrc1::wgp_mode.mask();
+  KernelCode shared = on_one_unit;
+  shared.wave_lanes = 64;
+  shared.rsrc3 |= pgm_rsrc3::shared_vgpr_cnt.put(15);
+  const auto check = [](const KernelCode& kernel, const DeviceShape& shape, std::uint32_t most, std::uint32_t more,
+                        const std::string& why) {
+    DispatchPlace place = sample_place(kernel, shape);
+    place.workgroup = {most, 1, 1};
+    CHECK(RecordedDispatch::record(kernel, shape, place).has_value());
+    place.workgroup = {more, 1, 1};
+    CHECK_THAT(refusal(kernel, place, shape).message, Catch::EndsWith(why));
+  };
+  // 256 registers are 11 granules of 24, or 16 of 16.
+  check(large, navi31, 640, 768, "6 waves on one SIMD with 1584 vector registers, there are 16 and 1536");
+  check(on_one_unit, navi31, 320, 384, "6 waves on one SIMD with 1584 vector registers, there are 16 and 1536");
+  check(large, navi33, 512, 640, "5 waves on one SIMD with 1280 vector registers, there are 16 and 1024");
+  check(large, navi21, 512, 640, "5 waves on one SIMD with 1280 vector registers, there are 16 and 1024");
+  // With 120 that both halves of a wave share, 16 granules of 24.
+  check(shared, navi31, 512, 640, "5 waves on one SIMD with 1920 vector registers, there are 16 and 1536");
 }
 
 TEST_CASE("pm4 recipe: targets have generations, or are not dispatched") {

@@ -15,6 +15,7 @@ inline constexpr std::uint64_t sample_kernarg_va = 0xFFFF800100300040;
 inline constexpr std::uint64_t sample_scratch_va = 0xFFFF800110000000;
 
 inline constexpr DeviceShape navi31{Generation::gfx11, 6, 96};
+inline constexpr DeviceShape navi33{Generation::gfx11, 2, 32, true};
 inline constexpr DeviceShape navi21{Generation::gfx10_3, 4, 80};
 
 // As clang 19 describes saxpy for gfx1100: 15 user SGPRs, of which the first two hold the arguments' address.

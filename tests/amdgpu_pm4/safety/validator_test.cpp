@@ -181,12 +181,19 @@ TEST_CASE("pm4 safety: workgroups, wave sizes, resources") {
                set_register_to(2, 0x212, 0, 0x60AF00BF)(s);
              }),
              Catch::Contains("VGPRS is 63, the most for waves of 32 is 31"));
-  CHECK_THAT(refused([](Submission& s) {
-               s.programs[0].rsrc1 |= 31;
-               set_register_to(2, 0x212, 0, 0x60AF009F)(s);
-               set_register_to(3, 0x207, 1, 16)(s);
-             }),
-             Catch::Contains("2048 vector registers on one SIMD, which holds 16 and 1536"));
+  const auto rows = [](std::uint32_t count) {  // of 64 lanes, with 256 registers each
+    return [count](Submission& s) {
+      s.programs[0].rsrc1 |= 31;
+      set_register_to(2, 0x212, 0, 0x60AF009F)(s);
+      set_register_to(3, 0x207, 1, count)(s);
+    };
+  };
+  CHECK_THAT(refused(rows(12)), Catch::Contains("1584 vector registers on one SIMD, which holds 16 and 1536"));
+  Submission most(navi31, 1024, 1);
+  rows(10)(most);
+  CHECK(most.validate().ok());
+  CHECK_THAT(refused(rows(10), StatusCode::invalid_argument, navi33),
+             Catch::Contains("1280 vector registers on one SIMD, which holds 16 and 1024"));
 }
 
 TEST_CASE("pm4 safety: a dispatch depends on nothing that another submission left") {
