@@ -24,7 +24,9 @@ constexpr std::uint64_t chunk_alignment = 256;
 // Stretches, with a stamp each: of programs that have ended well, and of others. A suspect always has its own.
 constexpr std::size_t most_proven_stretches = 64, most_stretches = 1024;
 
-std::uint64_t aligned(std::uint64_t bytes) { return (bytes + segment_alignment - 1) & ~(segment_alignment - 1); }
+std::uint64_t alignment_of(const KernelCode& kernel) {
+  return std::max<std::uint64_t>(segment_alignment, kernel.kernarg_alignment);
+}
 
 // The ends of stretches: groups that share a stamp, where there are many. What hung is then known less exactly, and
 // the device stops less often.
@@ -162,18 +164,26 @@ Result<StreamChunk> Queue::next_chunk() noexcept {
 }
 
 Status Queue::write_arguments(const std::vector<BoundPass>& passes, std::vector<std::uint64_t>& addresses) {
-  std::uint64_t bytes = 0;
-  for (const BoundPass& pass : passes) bytes += aligned(pass.kernel->kernel.kernarg_bytes);
-  addresses.assign(passes.size(), 0);
+  std::uint64_t bytes = 0, alignment = segment_alignment;
+  addresses.clear();
+  for (const BoundPass& pass : passes) {
+    const std::uint64_t own = alignment_of(pass.kernel->kernel);
+    bytes = (bytes + own - 1) & ~(own - 1);
+    addresses.push_back(bytes);  // from the start of their part
+    bytes += pass.kernel->kernel.kernarg_bytes;
+    alignment = std::max(alignment, own);
+  }
   if (bytes == 0) return {};
-  auto part = take(*arguments_, bytes, segment_alignment);
+  auto part = take(*arguments_, bytes, alignment);
   if (!part) return part.error();
-  std::uint64_t at = 0;
   std::vector<std::uint64_t> buffers;
   std::vector<std::span<const std::byte>> by_value;
   for (std::size_t i = 0; i < passes.size(); ++i) {
     const KernelCode& kernel = passes[i].kernel->kernel;
-    if (kernel.kernarg_bytes == 0) continue;
+    if (kernel.kernarg_bytes == 0) {
+      addresses[i] = 0;
+      continue;
+    }
     buffers.clear();
     by_value.clear();
     std::span<const std::byte> left = passes[i].values;
@@ -187,10 +197,9 @@ Status Queue::write_arguments(const std::vector<BoundPass>& passes, std::vector<
       }
     }
     const KernargValues values{buffers, by_value, passes[i].grid, passes[i].kernel->workgroup, passes[i].local_bytes};
-    const Status status = write_kernarg(kernel, values, part->memory.subspan(at, kernel.kernarg_bytes));
+    const Status status = write_kernarg(kernel, values, part->memory.subspan(addresses[i], kernel.kernarg_bytes));
     if (!status.ok()) return status;
-    addresses[i] = part->address + at;
-    at += aligned(kernel.kernarg_bytes);
+    addresses[i] += part->address;
   }
   return {};
 }

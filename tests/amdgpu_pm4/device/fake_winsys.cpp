@@ -186,6 +186,9 @@ bool Gpu::follow(std::uint64_t address, std::uint32_t bytes) {
         clock += 100;
         *reinterpret_cast<std::uint64_t*>(at(where, 8)) = clock;
         break;
+      case 0x76:  // SET_SH_REG of USER_DATA
+        if (d[0] == 0x240) arguments.push_back(d[1] | std::uint64_t{d[2]} << 32);
+        break;
       case 0x3f:  // INDIRECT_BUFFER that chains
         return follow(d[0] | std::uint64_t{d[1]} << 32, (d[2] & 0xfffff) * 4);
       default:

@@ -39,6 +39,7 @@ struct Gpu {
   std::uint32_t barriers = 0;
   std::uint32_t contexts = 0;
   std::vector<std::vector<std::uint32_t>> lists;  // the buffer list of each submission
+  std::vector<std::uint64_t> arguments;           // the addresses that dispatches are given, in order
   std::vector<std::vector<std::uint64_t>> waits;  // the points of other timelines that each waits for
   std::map<std::uint32_t, GpuAccess> buffers;     // that live, by handle
   std::uint64_t clock = 1000;

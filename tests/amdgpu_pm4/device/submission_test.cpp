@@ -63,6 +63,20 @@ TEST_CASE("pass order: a suspect runs alone") {
   CHECK(f.ends({f.pass(0, 1), suspect, f.pass(2, 3)}) == Ends{1, 2, 3});
 }
 
+TEST_CASE("arguments: each pass finds its own where its kernel wants them") {
+  const QueueFixture f;
+  const std::vector<Access> bindings(17, Access::read);
+  const auto kernel = fake::make_kernel(*f.winsys, "aligned", bindings);
+  REQUIRE(kernel->kernel.kernarg_bytes == 136);
+  std::const_pointer_cast<LoadedKernel>(kernel)->kernel.kernarg_alignment = 128;
+  const BoundPass pass{kernel, {bindings.size(), f.buffers[2]}, {1, 1, 1}};
+  CHECK(f.wait(f.submit({f.pass(f.good), pass, pass})).ok());
+  REQUIRE(f.gpu->arguments.size() == 3);
+  const std::uint64_t ring = f.gpu->arguments[0];
+  CHECK(ring % 128 == 0);
+  CHECK(f.gpu->arguments == std::vector<std::uint64_t>{ring, ring + 128, ring + 384});
+}
+
 TEST_CASE("pass order: groups are bounded") {
   const Fixture f;
   const std::vector<BoundPass> many(130, BoundPass{f.copy, {f.buffers[0], f.buffers[1]}, {1, 1, 1}});
