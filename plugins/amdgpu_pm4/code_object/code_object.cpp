@@ -222,7 +222,7 @@ Status read_kernels(ObjectMetadata metadata, const LaidOut& laid, CodeObject& ob
 
 }  // namespace
 
-Result<CodeObject> read_code_object(std::span<const std::byte> bytes) noexcept {
+Result<CodeObject> read_code_object(std::span<const std::byte> bytes) noexcept try {
   const auto file = read_elf(bytes);
   if (!file) return file.error();
   CodeObject object;
@@ -242,6 +242,8 @@ Result<CodeObject> read_code_object(std::span<const std::byte> bytes) noexcept {
   object.image = std::move(laid->image);
   object.address_words = std::move(laid->address_words);
   return object;
+} catch (...) {
+  return caught();
 }
 
 namespace {

@@ -238,10 +238,11 @@ class Layout {
     if ((section.flags & SHF_WRITE) != 0 && !section.name.starts_with(".data.rel.ro")) {
       return written_variables(index);
     }
+    if (is_code(section) && section.type == SHT_NOBITS) return corrupt(name + " is code without contents");
     const std::uint64_t alignment = std::max(section.alignment, is_code(section) ? code_alignment : 1);
     const std::uint64_t begin = (out_.image.size() + alignment - 1) & ~(alignment - 1);
     const std::uint64_t tail = is_code(section) ? code_end_bytes + 3 : 0;
-    if (section.size > most_image_bytes || begin > most_image_bytes - section.size - tail) {
+    if (section.size > most_image_bytes - tail || begin > most_image_bytes - tail - section.size) {
       return unsupported(name + " makes the image larger than " + std::to_string(most_image_bytes) + " bytes");
     }
     const std::uint64_t end = begin + section.size;

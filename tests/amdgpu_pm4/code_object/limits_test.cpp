@@ -88,6 +88,28 @@ TEST_CASE("code_object limits: symbols and relocations") {
   CHECK(relocations_of(relocations + 1).error().text() == "corrupt: 1048577 relocations: more than a compiler writes");
 }
 
+TEST_CASE("code_object limits: the image, with what lies behind code") {
+  const auto laid_out = [](std::uint32_t type, std::uint64_t bytes) {
+    ElfFile file;
+    file.type = ElfType::relocatable;
+    file.sections.resize(2);
+    ElfSection& section = file.sections[1];
+    section.name = ".text";
+    section.type = type;
+    section.flags = SHF_ALLOC | SHF_EXECINSTR;
+    section.alignment = 1;
+    section.size = bytes;
+    const auto laid = lay_out_relocatable(file);
+    return laid ? std::to_string(laid->image.size()) : laid.error().text();
+  };
+  constexpr std::uint64_t most = most_image_bytes - code_end_bytes - 3;
+  CHECK(laid_out(SHT_PROGBITS, most) == std::to_string(most_image_bytes));
+  for (const std::uint64_t bytes : {most + 1, most_image_bytes, most_image_bytes + 1, ~std::uint64_t{0}}) {
+    CHECK(laid_out(SHT_PROGBITS, bytes) == "unsupported: section '.text' makes the image larger than 67108864 bytes");
+  }
+  CHECK(laid_out(SHT_NOBITS, 4) == "corrupt: section '.text' is code without contents");
+}
+
 TEST_CASE("code_object limits: kernels and their arguments") {
   const auto most = read({with_arguments(1024)});
   REQUIRE(most);
