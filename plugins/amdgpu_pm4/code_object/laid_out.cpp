@@ -55,6 +55,7 @@ class Segments {
     for (const ElfSection& section : file_.sections) {
       if ((section.flags & SHF_ALLOC) == 0) continue;
       if (section.type == SHT_REL) return unsupported("it has relocations without addends");
+      if (section.type == SHT_RELR) return unsupported("it has packed relative relocations (SHT_RELR)");
       if (section.type != SHT_RELA) continue;
       if (Status status = relocate(section); !status.ok()) return status;
     }

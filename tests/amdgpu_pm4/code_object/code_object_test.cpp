@@ -215,6 +215,15 @@ TEST_CASE("code_object: relocations and symbols that are not served are named") 
   CHECK_THAT(good.with(first + 12, std::uint32_t{99}).refusal(), Contains("symbol 99 of 4"));
 }
 
+TEST_CASE("code_object: packed relocations of a linked file are not passed over") {
+  const ObjectFile good = ObjectFile::named("readable-linked");
+  const auto header = good.get<Elf64_Ehdr>(0);
+  std::size_t at = header.e_shoff + offsetof(Elf64_Shdr, sh_type);
+  while (good.get<std::uint32_t>(at) != SHT_RELA) at += sizeof(Elf64_Shdr);
+  CHECK(good.with(at, std::uint32_t{SHT_RELR}).refusal() ==
+        "unsupported: it has packed relative relocations (SHT_RELR)");
+}
+
 TEST_CASE("code_object: reserved fields of the kernel descriptor must be 0") {
   const ObjectFile good = ObjectFile::named("readable-gfx1100");
   const std::size_t at = good.descriptor();
