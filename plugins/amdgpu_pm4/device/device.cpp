@@ -166,7 +166,12 @@ std::optional<std::string> Pm4Device::bind_local(const PassLaunch& launch, Bound
   for (std::size_t i = 0; i < declared.size(); ++i) {
     if (declared[i].kind != ResourceKind::local_argument) continue;
     if (i >= launch.sources.size()) return ": argument '" + declared[i].name + "' is given no bytes of local memory";
-    pass.local_bytes.push_back(launch.sources[i].offset);
+    const std::uint64_t asked = launch.sources[i].offset;
+    if (asked > info_.max_shared_bytes) {
+      return ": argument '" + declared[i].name + "' asks for " + words(asked) + " of local memory, the most is " +
+             std::to_string(info_.max_shared_bytes);
+    }
+    pass.local_bytes.push_back(asked);
   }
   if (pass.local_bytes.empty()) return std::nullopt;
   const std::uint64_t bytes = dynamic_local_bytes(loaded.kernel, pass.local_bytes);

@@ -43,6 +43,17 @@ kernel void work(uint first, global float* y, struct Line line, double scale) {
 }
 )";
 
+const char* const reversing = R"(
+__attribute__((reqd_work_group_size(64, 1, 1)))
+kernel void work(global float* y, local float* a, local float* b) {
+  const uint l = get_local_id(0);
+  a[l] = y[l];
+  b[l] = 2 * y[l];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  y[l] = a[63 - l] + b[63 - l];
+}
+)";
+
 std::vector<float> saxpy_of(float a, std::size_t count) {
   std::vector<float> values = counting(count);
   for (float& value : values) value = a * value + value;
@@ -180,6 +191,29 @@ TEST_CASE("device: a kernel that asks for its grid is told it") {
   std::vector<std::uint32_t> told(30);
   REQUIRE(y->read(0, std::as_writable_bytes(std::span(told))).ok());
   CHECK(told == std::vector<std::uint32_t>(30, 5u | 3u << 8 | 2u << 16 | 64u << 24));
+}
+
+TEST_CASE("device: local memory is given as asked for, or refused by its argument and both sizes") {
+  if (!OpenedDevice::possible()) return;
+  OpenedDevice d;
+  const auto program = d.build(kernel_of(reversing, {Access::read_write}));
+  const auto y = d.buffer(BufferUsage::readback, counting(64));
+  Buffer* const bindings[] = {y.get()};
+  const auto submit = [&](std::uint64_t a, std::uint64_t b) {
+    const ResourceSource sources[] = {{0}, {ResourceSource::none, a}, {ResourceSource::none, b}};
+    const PassLaunch launch{program.get(), bindings, {1, 1, 1}, sources};
+    return d.device->submit({{&launch, 1}});
+  };
+  const auto value = submit(256, 256);
+  REQUIRE(value.has_value());
+  REQUIRE(d.device->wait(*value, Deadline::never()).has_value());
+  CHECK(d.read(*y)[0] == 3 * 63);
+  const auto refused = submit(~std::uint64_t{15}, 16);  // whose sum is 0
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(refused.error().code == StatusCode::invalid_argument);
+  CHECK_THAT(refused.error().message, Catch::EndsWith("pass 0: argument 'a' asks for 18446744073709551600 bytes of "
+                                                      "local memory, the most is 65536"));
+  CHECK_THAT(submit(65536, 16).error().message, Catch::Contains("the job asks for 65552 more, the most is 65536"));
 }
 
 TEST_CASE("device: a code object is a dialect of its own, and loads as it was serialized") {
