@@ -132,6 +132,7 @@ Status check_aligned(std::uint64_t va, std::uint64_t alignment, std::string_view
 namespace {
 
 constexpr std::uint64_t indirect_group_bytes = 12;
+constexpr std::string_view mask_registers = "COMPUTE_STATIC_THREAD_MGMT_SE";  // how their names begin
 
 }  // namespace
 
@@ -142,6 +143,10 @@ Status PacketCheck::set_registers(const PacketView& packet) {
     return wrong_word(1, "INDEX", index, indexed ? "3: through the mask of compute units" : "0");
   }
   const std::uint32_t first = packet.layout->register_space + 4 * set_register::offset.of(packet.body[0]);
+  const std::uint32_t last = first + 4 * static_cast<std::uint32_t>(packet.body.size() - 2);
+  if (last >= (packet.opcode() == Opcode::set_uconfig_reg ? uconfig_space_end : sh_space_end)) {
+    return unsupported("sets register " + hex_text(last) + ", beyond those that the packet reaches");
+  }
   const ComputeBits& allowed = allowed_compute_bits(capabilities_.generation);
   for (std::size_t i = 1; i < packet.body.size(); ++i) {
     const std::uint32_t address = first + 4 * static_cast<std::uint32_t>(i - 1);
@@ -154,6 +159,11 @@ Status PacketCheck::set_registers(const PacketView& packet) {
       return unsupported("dword " + std::to_string(1 + i) + " sets register " + hex_text(address) +
                          (info == nullptr ? "" : " (" + std::string(info->name) + ")") +
                          ", which is not on the allow-list of " + std::string(to_string(capabilities_.generation)));
+    }
+    const bool masked = !indexed || find_register(address, capabilities_.generation)->name.starts_with(mask_registers);
+    if (!masked) {
+      return unsupported("dword " + std::to_string(1 + i) + " sets register " + hex_text(address) +
+                         ", which is no mask of compute units");
     }
     if ((value & ~bits) != 0) {
       return wrong_word(1 + i, find_register(address, capabilities_.generation)->name, value,
@@ -264,9 +274,10 @@ Status PacketCheck::release(Body body) {
   if (data == 0) return {};
   const std::uint64_t va = canonical(address_at(body, 2)), bytes = data == 1 ? 4 : 8;
   if (Status status = check_aligned(va, bytes, "what RELEASE_MEM writes"); !status.ok()) return status;
-  if (data != 3) {
-    remember(va, body[4]);
-    if (data == 2) remember(va + 4, body[5]);
+  if (data == 3) {
+    forget(va, bytes);
+  } else {
+    remember(va, body.subspan(4, bytes / 4));
   }
   return finder_.check(va, bytes, may_write, "what RELEASE_MEM writes");
 }
@@ -281,7 +292,7 @@ Status PacketCheck::write(Body body) {
   if (write_data::wr_one_addr.of(body[0]) != 0) return wrong_word(1, "WR_ONE_ADDR", 1, "0");
   const std::uint64_t va = canonical(address_at(body, 1));
   if (Status status = check_aligned(va, 4, "what WRITE_DATA writes"); !status.ok()) return status;
-  remember(va, body[3]);
+  remember(va, body.subspan(3));
   return finder_.check(va, 4 * (body.size() - 3), may_write, "what WRITE_DATA writes");
 }
 
@@ -309,6 +320,11 @@ Status PacketCheck::copy(Body body) {
   if (!is_address(address_at(body, 3))) return wrong_word(5, "DST_HI", body[4], "the upper half of a 48-bit address");
   const std::uint64_t va = canonical(address_at(body, 3));
   if (Status status = check_aligned(va, bytes, "what COPY_DATA writes"); !status.ok()) return status;
+  if (static_cast<CopySource>(from) == CopySource::immediate) {
+    remember(va, body.subspan(1, bytes / 4));
+  } else {
+    forget(va, bytes);
+  }
   return finder_.check(va, bytes, may_write, "what COPY_DATA writes");
 }
 
@@ -334,12 +350,18 @@ Status PacketCheck::dma(Body body) {
   if (!is_address(address_at(body, 3))) return wrong_word(5, "DST_HI", body[4], "the upper half of a 48-bit address");
   const std::uint64_t va = canonical(address_at(body, 3));
   if (Status status = check_aligned(va, 4, "what DMA_DATA writes"); !status.ok()) return status;
+  forget(va, bytes);
   return finder_.check(va, bytes, may_write, "what DMA_DATA writes");
 }
 
-void PacketCheck::remember(std::uint64_t va, std::uint32_t value) {
-  written_[written_count_ % written_.size()] = {va, value};
-  ++written_count_;
+void PacketCheck::remember(std::uint64_t va, Body values) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    written_[written_count_++ % written_.size()] = {va + 4 * i, values[i], true};
+  }
+}
+
+void PacketCheck::forget(std::uint64_t va, std::uint64_t bytes) {
+  for (Written& write : written_) write.known &= write.va - va >= bytes;
 }
 
 Status PacketCheck::wait(Body body) {
@@ -361,6 +383,7 @@ Status PacketCheck::wait(Body body) {
   for (std::size_t back = 0; back < std::min(written_count_, written_.size()); ++back) {
     const Written& write = written_[(written_count_ - 1 - back) % written_.size()];
     if (write.va != va) continue;
+    if (!write.known) return invalid_argument("waits at " + hex_text(va) + ", where nobody knows what is written last");
     if (satisfied(how, write.value & mask, reference)) return {};
     return invalid_argument("waits at " + hex_text(va) + " for a value that compares with " + hex_text(reference) +
                             ", what is written there before is " + hex_text(write.value));

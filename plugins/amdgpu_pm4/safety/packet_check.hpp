@@ -115,11 +115,13 @@ class PacketCheck {
   Status copy(Body body);
   Status dma(Body body);
   Status wait(Body body);
-  void remember(std::uint64_t va, std::uint32_t value);
+  void remember(std::uint64_t va, Body values);
+  void forget(std::uint64_t va, std::uint64_t bytes);
 
   struct Written {
     std::uint64_t va = 0;
     std::uint32_t value = 0;
+    bool known = false;  // else something unknown was written over it
   };
 
   RangeFinder& finder_;

@@ -102,7 +102,14 @@ TEST_CASE("pm4 safety: packets and registers that are not on the lists") {
   CHECK_THAT(refused_packet({0xC0017602, 0x20D, 0x100}), Catch::Contains("COMPUTE_PGM_HI is 0x100"));
   CHECK_THAT(refused_packet({0xC0017602, 0x30000216, ~0U}), Catch::Contains("INDEX is 0x3"));
   CHECK(passes_packet({0xC0019B02, 0x30000216, ~0U}));
+  CHECK(passes_packet({0xC0049B02, 0x3000022B, ~0U, ~0U, ~0U, ~0U}));
   CHECK_THAT(refused_packet({0xC0019B02, 0x216, ~0U}), Catch::Contains("INDEX is 0x0"));
+  CHECK_THAT(refused_packet({0xC0019B02, 0x30000212, 0}, StatusCode::unsupported),
+             Catch::Contains("0xB848, which is no mask of compute units"));
+  CHECK_THAT(refused_packet({0xC0029B02, 0x30000217, ~0U, 0}, StatusCode::unsupported),
+             Catch::Contains("dword 3 sets register 0xB860, which is no mask"));
+  CHECK_THAT(refused_packet({0xC0017602, (0x301EC - 0xB000) / 4, 0x20}, StatusCode::unsupported, navi21),
+             Catch::Contains("sets register 0x301EC, beyond"));  // CP_COHER_START_DELAY
   CHECK_THAT(refused_packet({0xC0017602, 0x00010216, ~0U}), Catch::Contains("REGISTER is 0x10216"));
 }
 
@@ -352,7 +359,27 @@ TEST_CASE("pm4 safety: every wait has somebody who ends it") {
   CHECK_THAT(refused_packet(after_write(4, wait(0x13, data + 64, 5, ~0U))),
              Catch::Contains("what is written there before is 0x4"));
   CHECK_THAT(refused_packet(after_write(5, wait(0x13, data + 68, 5, ~0U))), Catch::Contains("nobody else is known to"));
-  CHECK(passes_packet(wait(0x10, data, 0, 0)));         // always
+  // The last that is written there counts, whatever writes it.
+  const auto over = [&](const Dwords& second) {
+    Dwords packets = after_write(5, second);
+    const Dwords waiting = wait(0x13, data + 64, 5, ~0U);
+    packets.insert(packets.end(), waiting.begin(), waiting.end());
+    return packets;
+  };
+  CHECK_THAT(refused_packet(over({0xC0043702, 0x100500, lo(data + 60), hi(data + 60), 7, 0})),
+             Catch::Contains("what is written there before is 0x0"));
+  CHECK(passes_packet(over({0xC0043702, 0x100500, lo(data + 60), hi(data + 60), 7, 5})));
+  CHECK_THAT(refused_packet(over({0xC0044002, 0x100505, 6, 0, lo(data + 64), hi(data + 64)})),
+             Catch::Contains("what is written there before is 0x6"));
+  CHECK(passes_packet(over({0xC0044002, 0x110505, 5, 6, lo(data + 64), hi(data + 64)})));
+  for (const Dwords& unknown : {Dwords{0xC0044002, 0x110509, 0, 0, lo(data + 64), hi(data + 64)},
+                                {0xC0044002, 0x100501, lo(data), hi(data), lo(data + 64), hi(data + 64)},
+                                {0xC0055002, 0xC0300000, 0, 0, lo(data), hi(data), 68},
+                                {0xC0064902, 0x603514, 0x63000000, lo(data + 64), hi(data + 64), 0, 0, 0}}) {
+    CHECK_THAT(refused_packet(over(unknown)), Catch::Contains("where nobody knows what is written last"));
+  }
+  CHECK(passes_packet(over({0xC0055002, 0xC0300000, 0, 0, lo(data), hi(data), 64})));  // which ends before it
+  CHECK(passes_packet(wait(0x10, data, 0, 0)));                                        // always
   CHECK(passes_packet(wait(0x15, data + 16, 9, ~0U)));  // the submission's own signal, before it
   CHECK_THAT(refused_packet(wait(0x13, Submission::foreign_va, 0x100, 0xFF)),
              Catch::Contains("no value under the mask"));
