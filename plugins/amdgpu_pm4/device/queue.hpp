@@ -70,6 +70,7 @@ class Queue final : private ChunkSource {
   bool room_to_keep(const DispatchKey& key);
   Result<StreamChunk> next_chunk() noexcept override;
   Result<RingPart> take(RingBuffer& ring, std::uint64_t bytes, std::uint64_t alignment);
+  void give_back(std::uint64_t value);  // what was taken of the rings for it, which is not submitted
   Status build(const BoundDispatch& passes, InFlight& work, PassTable& table);
   Status write_arguments(const std::vector<BoundPass>& passes, std::vector<std::uint64_t>& addresses);
   Status write_packets(const BoundDispatch& passes, std::span<const std::uint64_t> arguments,

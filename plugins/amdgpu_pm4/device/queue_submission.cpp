@@ -125,7 +125,7 @@ Result<std::uint64_t> Queue::submit(const BoundDispatch& passes, DispatchKey key
       }
       return value;
     }
-    for (RingBuffer* ring : {commands_.get(), arguments_.get(), reports_.get()}) ring->space().give_back(value);
+    give_back(value);
     const bool lacks_memory = status.code == StatusCode::unavailable;
     if (lacks_memory && std::exchange(kept, nullptr) != nullptr) continue;  // perhaps that of its own alone
     if (status.code == StatusCode::device_lost) {
@@ -152,6 +152,10 @@ Result<RingPart> Queue::take(RingBuffer& ring, std::uint64_t bytes, std::uint64_
     if (in_flight_.empty()) return ring.take_own(bytes, making_->buffers);
     if (Status status = wait_for_oldest(); !status.ok()) return status;
   }
+}
+
+void Queue::give_back(std::uint64_t value) {
+  for (RingBuffer* ring : {commands_.get(), arguments_.get(), reports_.get()}) ring->space().give_back(value);
 }
 
 Result<StreamChunk> Queue::next_chunk() noexcept {
@@ -262,6 +266,7 @@ void Queue::list_buffers(const BoundDispatch& passes, InFlight& work, PassTable&
 }
 
 Status Queue::build(const BoundDispatch& passes, InFlight& work, PassTable& table) {
+  const std::uint64_t suspicions = quarantine_.suspicions();
   const std::vector<PassGroup> groups = groups_of(passes, quarantine_);
   table.stretch_ends = stretches_of(groups);
   std::vector<std::uint64_t> arguments;
@@ -269,7 +274,12 @@ Status Queue::build(const BoundDispatch& passes, InFlight& work, PassTable& tabl
   auto report = take(*reports_, Stamps::bytes_of(table.stretch_ends.size()), segment_alignment);
   if (!report) return report.error();
   work.stamps = Stamps(report->memory, report->address);
-  return write_packets(passes, arguments, groups, table.stretch_ends, work.stamps);
+  Status status = write_packets(passes, arguments, groups, table.stretch_ends, work.stamps);
+  if (!status.ok() || suspicions == quarantine_.suspicions()) return status;
+  // Something hung while it waited for room: a new suspect must run alone here too.
+  give_back(work.value);
+  work.buffers.clear();
+  return build(passes, work, table);
 }
 
 Status Queue::try_submit(const BoundDispatch& passes, KeptSubmission* keep) {

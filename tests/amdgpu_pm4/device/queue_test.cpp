@@ -1,6 +1,7 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cerrno>
+#include <functional>
 #include <future>
 #include <set>
 #include <thread>
@@ -253,21 +254,20 @@ TEST_CASE("queue: what was queued behind a hang is cancelled, not blamed, and ma
 
 namespace {
 
-// Submits up to 12 dispatches of one pass, the first of which hangs, until one waits for room in the rings. Only then
-// does the device run. Gives how many were accepted before, and what refused the last one.
+// Submits up to 12 dispatches until one waits for room in the rings. Only then does the device run. Gives how many were
+// accepted before, and what refused the last one.
 struct Crowded {
   int before = 0;
   Status refused;
 };
-Crowded submit_crowd(const QueueFixture& f, const std::shared_ptr<const LoadedKernel>& others) {
+Crowded submit_crowd(const QueueFixture& f, const std::function<std::vector<BoundPass>(int)>& passes) {
   f.gpu->held = true;
-  f.gpu->hang_at = 0;
   std::atomic<int> accepted{0};
   std::promise<Status> outcome;
   std::thread submitter([&] {
     Status status;
     for (int i = 0; i < 12 && status.ok(); ++i) {
-      const auto value = f.queue->submit(in_order({f.pass(i == 0 ? f.bad : others)}));
+      const auto value = f.queue->submit(in_order(passes(i)));
       value ? void(++accepted) : void(status = value.error());
     }
     outcome.set_value(status);
@@ -286,7 +286,8 @@ Crowded submit_crowd(const QueueFixture& f, const std::shared_ptr<const LoadedKe
 
 TEST_CASE("queue: what waited for room while another hung runs in the new context, and is not told as cancelled") {
   const QueueFixture f(4096);  // four chunks
-  const Crowded crowd = submit_crowd(f, f.good);
+  f.gpu->hang_at = 0;
+  const Crowded crowd = submit_crowd(f, [&](int i) { return std::vector{f.pass(i == 0 ? f.bad : f.good)}; });
   INFO(crowd.refused.message);
   CHECK(crowd.refused.ok());
   REQUIRE(crowd.before >= 4);
@@ -299,12 +300,27 @@ TEST_CASE("queue: what waited for room while another hung runs in the new contex
 
 TEST_CASE("queue: a kernel that is convicted while an equal one waits for room does not run again") {
   const QueueFixture f(4096);  // four chunks
-  const Crowded crowd = submit_crowd(f, f.bad);
+  f.gpu->hang_at = 0;
+  const Crowded crowd = submit_crowd(f, [&](int) { return std::vector{f.pass(f.bad)}; });
   REQUIRE(crowd.before >= 4);
   REQUIRE(crowd.before < 12);
   CHECK(crowd.refused.code == StatusCode::unsupported);
-  CHECK_THAT(crowd.refused.message, Catch::StartsWith("amdgpu:0: kernel 'bad'") && Catch::Contains("quarantined until"));
+  CHECK_THAT(crowd.refused.message,
+             Catch::StartsWith("amdgpu:0: kernel 'bad'") && Catch::Contains("quarantined until"));
   CHECK(f.gpu->dispatches == 1);
+}
+
+TEST_CASE("queue: kernels that come under suspicion while others wait for room run apart in those too") {
+  const QueueFixture f(4096);  // a few chunks
+  f.gpu->hang_at = 1;
+  const Crowded crowd = submit_crowd(f, [&](int) { return std::vector{f.pass(f.good, 0, 1), f.pass(f.bad, 2, 3)}; });
+  INFO(crowd.refused.message);
+  CHECK(crowd.refused.ok());
+  REQUIRE(crowd.before >= 4);
+  REQUIRE(crowd.before < 12);
+  CHECK(f.quarantine.is_suspect(f.good->quarantine_key));
+  CHECK(f.quarantine.is_suspect(f.bad->quarantine_key));
+  CHECK(f.gpu->barriers == f.gpu->dispatches - 1);  // one before each, but the one that hung
 }
 
 TEST_CASE("queue: a kernel that is convicted while an equal one waits for a new context does not run again") {
