@@ -240,10 +240,8 @@ Status Queue::replace_context() {
 void Queue::recover() {
   const std::shared_ptr<Context> refused = context_;
   while (!in_flight_.empty()) {
-    const Status waited = timeline_->wait(in_flight_.front().value, Deadline::after(cancel_patience));
-    if (!waited.ok()) return lose("what a reset cancelled never ended: " + waited.message);
-    resolve_oldest();
-    if (!lost_.ok()) return;
+    const Status ended = wait_for_oldest(cancel_patience);
+    if (!ended.ok()) return lose("what a reset cancelled never ended: " + ended.message);
   }
   if (context_ != refused) return;  // the one that hung was among them
   const auto state = context_->reset_state();
@@ -263,9 +261,19 @@ void Queue::lose(std::string why) {
 }
 
 Status Queue::wait_for_oldest() {
-  const Status waited = timeline_->wait(in_flight_.front().value, Deadline::after(room_patience));
-  if (waited.code == StatusCode::device_lost) return waited;
-  if (!waited.ok()) return unavailable("there is no room for another submission: " + waited.message);
+  Status ended = wait_for_oldest(room_patience);
+  if (ended.ok() || ended.code == StatusCode::device_lost) return ended;
+  return unavailable("there is no room for another submission: " + ended.message);
+}
+
+Status Queue::wait_for_oldest(std::chrono::seconds patience) {
+  const std::uint64_t value = in_flight_.front().value;
+  mutex_.unlock();
+  const Status waited = timeline_->wait(value, Deadline::after(patience));
+  mutex_.lock();
+  if (!lost_.ok()) return lost_;
+  if (oldest() > value) return {};  // somebody else has resolved it
+  if (!waited.ok()) return waited;
   resolve_oldest();
   return lost_;
 }

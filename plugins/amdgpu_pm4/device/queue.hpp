@@ -5,13 +5,14 @@
 //   wait:   the timeline's point → how it ended → stamps → result; after a reset: who is to blame, and a new context
 //
 // Thread-safety: submit() and wait() from any thread. Who waits sleeps in the kernel, and no thread of its own is
-// needed. Ownership: borrows winsys and quarantine, which outlive it; what it submitted is pinned until it is known to
-// have ended.
+// needed. A submission that waits for room holds up other submissions and nothing else. Ownership: borrows winsys and
+// quarantine, which outlive it; what it submitted is pinned until it is known to have ended.
 #pragma once
 
 #include <kiln/device.hpp>
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -61,7 +62,7 @@ class Queue final : private ChunkSource {
   Queue(Winsys& winsys, Quarantine& quarantine, QueueSettings settings);
   Status open();
 
-  // Making a submission: queue_submission.cpp. All with the mutex held.
+  // Making a submission: queue_submission.cpp. All with both mutexes held.
   Status try_submit(const BoundDispatch& passes, KeptSubmission* keep);
   Status hand_over(InFlight work, const CommandRange& commands, std::span<const std::uint32_t> handles);
   Status check_quarantine(const LoadedKernel& kernel) const;
@@ -78,7 +79,7 @@ class Queue final : private ChunkSource {
                        const Stamps& stamps);
   void list_buffers(const BoundDispatch& passes, InFlight& work, PassTable& table);
 
-  // What became of them. All with the mutex held.
+  // What became of them. All with mutex_ held; the last three with both.
   void collect_passed();
   void look_for_reset();
   void resolve_oldest();
@@ -86,9 +87,10 @@ class Queue final : private ChunkSource {
   void fail(const InFlight& work, const Outcome& outcome);
   std::string blame(const InFlight& work, const Outcome& outcome, const ResetState& state);
   Status replace_context();
-  void recover();
   void lose(std::string why);
+  void recover();
   Status wait_for_oldest();
+  Status wait_for_oldest(std::chrono::seconds patience);
   std::uint64_t oldest() const noexcept { return in_flight_.empty() ? results_.next() : in_flight_.front().value; }
 
   Winsys& winsys_;
@@ -96,7 +98,8 @@ class Queue final : private ChunkSource {
   const QueueSettings settings_;
   std::uint32_t ring_ = 0;  // of the compute rings
 
-  mutable std::mutex mutex_;
+  std::mutex making_mutex_;   // locked first, while a submission is made
+  mutable std::mutex mutex_;  // of all that follows, and free where a submission waits for an older one
   std::shared_ptr<Context> context_;
   std::unique_ptr<Timeline> timeline_;
   std::unique_ptr<Timeline> others_;  // fences of other drivers, from the first one on

@@ -49,6 +49,7 @@ std::vector<std::size_t> stretches_of(std::span<const PassGroup> groups) {
 }  // namespace
 
 Result<std::optional<std::uint64_t>> Queue::submit_again(const DispatchKey& key) {
+  const std::lock_guard making(making_mutex_);
   const std::lock_guard lock(mutex_);
   if (!lost_.ok()) return lost_;
   collect_passed();
@@ -102,6 +103,7 @@ Status Queue::check_quarantine(const BoundDispatch& passes) const {
 }
 
 Result<std::uint64_t> Queue::submit(const BoundDispatch& passes, DispatchKey key) {
+  const std::lock_guard making(making_mutex_);
   const std::lock_guard lock(mutex_);
   if (!lost_.ok()) return lost_;
   collect_passed();

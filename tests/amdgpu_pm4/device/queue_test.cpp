@@ -254,13 +254,14 @@ TEST_CASE("queue: what was queued behind a hang is cancelled, not blamed, and ma
 
 namespace {
 
-// Submits up to 12 dispatches until one waits for room in the rings. Only then does the device run. Gives how many were
-// accepted before, and what refused the last one.
+// Submits up to 12 dispatches until one waits for room in the rings. Only then, and after what is done meanwhile, does
+// the device run. Gives how many were accepted before, and what refused the last one.
 struct Crowded {
   int before = 0;
   Status refused;
 };
-Crowded submit_crowd(const QueueFixture& f, const std::function<std::vector<BoundPass>(int)>& passes) {
+Crowded submit_crowd(const QueueFixture& f, const std::function<std::vector<BoundPass>(int)>& passes,
+                     const std::function<void()>& meanwhile = nullptr) {
   f.gpu->held = true;
   std::atomic<int> accepted{0};
   std::promise<Status> outcome;
@@ -276,6 +277,7 @@ Crowded submit_crowd(const QueueFixture& f, const std::function<std::vector<Boun
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   Crowded crowd;
   crowd.before = accepted;
+  if (meanwhile) meanwhile();
   f.gpu->run_held();
   submitter.join();
   crowd.refused = outcome.get_future().get();
@@ -296,6 +298,21 @@ TEST_CASE("queue: what waited for room while another hung runs in the new contex
   const Status waited = f.wait(static_cast<std::uint64_t>(crowd.before) + 1);
   INFO(waited.message);
   CHECK(waited.ok());
+}
+
+TEST_CASE("queue: a submission that waits for room holds up no wait beyond its deadline") {
+  const QueueFixture f(4096);  // four chunks
+  const auto one = [&](int) { return std::vector{f.pass(f.good)}; };
+  const Crowded crowd = submit_crowd(f, one, [&] {
+    const auto begun = Clock::now();
+    CHECK(f.queue->wait(1, Deadline::after(std::chrono::milliseconds(50))).error().code == StatusCode::timeout);
+    CHECK(f.queue->alive().ok());
+    CHECK(Clock::now() - begun < std::chrono::seconds(20));  // room is waited for three times as long
+  });
+  CHECK(crowd.refused.ok());
+  REQUIRE(crowd.before >= 4);
+  REQUIRE(crowd.before < 12);
+  for (std::uint64_t value = 12; value >= 1; --value) CHECK(f.wait(value).ok());
 }
 
 TEST_CASE("queue: a kernel that is convicted while an equal one waits for room does not run again") {
