@@ -4,13 +4,13 @@
 #pragma once
 
 #include "executor/ring_executor.hpp"
+#include "figures.hpp"
 #include "places.hpp"
 
 #include <kiln/plugin.hpp>
 
 #include <dlfcn.h>
 
-#include <algorithm>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -101,9 +101,6 @@ inline std::shared_ptr<HostTensor> tensor(Shape shape, float first, float step) 
   return made;
 }
 
-inline double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values.empty() ? 0 : values[values.size() / 2];
-}
+inline double median(const std::vector<double>& values) { return values.empty() ? 0 : quantile(values, 0.5); }
 
 }  // namespace kiln::bench

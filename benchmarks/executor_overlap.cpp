@@ -13,6 +13,7 @@
 #include "reference/compare.hpp"
 #include "support/taken_core.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>

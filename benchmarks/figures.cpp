@@ -121,7 +121,10 @@ void check(const Figure& figure) {
 
 double quantile(std::vector<double> of, double share) {
   std::ranges::sort(of);
-  return of[static_cast<std::size_t>(share * static_cast<double>(of.size() - 1) + 0.5)];
+  const double place = share * static_cast<double>(of.size() - 1), part = place - std::floor(place);
+  const double low = of[static_cast<std::size_t>(place)], high = of[static_cast<std::size_t>(std::ceil(place))];
+  const double between = low > 0 ? low * std::pow(high / low, part) : low + (high - low) * part;
+  return std::clamp(between, low, high);
 }
 
 double geometric_mean(const std::vector<double>& of) {

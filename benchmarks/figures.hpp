@@ -42,7 +42,8 @@ struct Figure {
   std::string device = {};
 };
 
-// The least value that so large a share of the samples does not exceed: 0.5 for the median.
+// So far into the sorted samples: 0.5 for the median. Between two of them it is interpolated, geometrically if both are
+// above 0: the median of ratios is then 1 / the median of their inverses. REQUIRES: not empty.
 double quantile(std::vector<double> of, double share);
 double geometric_mean(const std::vector<double>& of);
 

@@ -14,6 +14,7 @@
 #include <kiln/chrome_trace.hpp>
 #include <kiln/runtime.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>

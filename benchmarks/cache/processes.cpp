@@ -259,10 +259,7 @@ Measured measure(const Job& job, int processes, unsigned threads) {
   return measured;
 }
 
-double quantile(std::vector<double> values, double at) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(at * static_cast<double>(values.size() - 1) + 0.5)];
-}
+using bench::quantile;
 
 struct Arm {
   const char* name;

@@ -1,4 +1,5 @@
 #include "conv/gl_contender.hpp"
+#include "figures.hpp"
 #include "layer_table.hpp"
 #include "places.hpp"
 #include "reference/compare.hpp"
@@ -156,6 +157,7 @@ namespace {
 
 using namespace kiln;
 using bench::Layer;
+using bench::quantile;
 using benchmarks::Contender;
 using benchmarks::OnednnPeer;
 using benchmarks::Problem;
@@ -173,11 +175,6 @@ std::vector<Layer> read_table(const std::string& path, const std::string& names)
   const std::string wanted = "," + names + ",";
   std::erase_if(layers, [&](const Layer& layer) { return wanted.find("," + layer.name + ",") == std::string::npos; });
   return layers;
-}
-
-double quantile(std::vector<double> of, double share) {
-  std::sort(of.begin(), of.end());
-  return of[static_cast<std::size_t>(share * static_cast<double>(of.size() - 1) + 0.5)];
 }
 
 struct Series {

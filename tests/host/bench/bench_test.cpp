@@ -1,6 +1,7 @@
 // `kiln bench` with programs that are made up: what they write arrives, and what they do wrong is said.
 #include "host/kiln_process.hpp"
 
+#include "figures.hpp"
 #include "verbs/bench_compare.hpp"
 #include "verbs/bench_programs.hpp"
 
@@ -149,6 +150,18 @@ TEST_CASE("merge_passes: the middle of the medians, a spread as wide as both, th
   CHECK(figure.ratio.median == Approx(std::cbrt(12 * 3 * 0.05)));
   CHECK_FALSE(figure.target->met);
   CHECK(figure.verified == false);
+}
+
+TEST_CASE("quantile: the median of an even number of samples is between the two in the middle") {
+  using kiln::bench::quantile;
+  CHECK(quantile({8, 1, 2, 100}, 0.5) == Approx(4));
+  CHECK(quantile({1 / 8.0, 1, 1 / 2.0, 1 / 100.0}, 0.5) == Approx(1 / 4.0));  // of the inverses its inverse
+  CHECK(quantile({3, 1, 2}, 0.5) == 2);
+  CHECK(quantile({7, 7}, 0.5) == 7);
+  CHECK(quantile({0, 3}, 0.5) == 1.5);
+  CHECK(quantile({1, 2, 4, 8, 16}, 0.25) == 2);
+  CHECK(quantile({5, 1}, 0) == 1);
+  CHECK(quantile({5, 1}, 1) == 5);
 }
 
 TEST_CASE("kiln bench: every way in which a program fails is told, with what it said last") {
