@@ -143,15 +143,20 @@ std::string run_table(const RunOutcome& outcome, Colour colour) {
   }
   std::string text = table.text() + below;
   const CacheStats& cache = outcome.cache;
-  const std::string failed = cache.failed_builds == 0 ? "" : ", " + std::to_string(cache.failed_builds) + " failed";
+  const auto more = [](std::uint64_t count, const char* what) {
+    return count == 0 ? "" : ", " + std::to_string(count) + what;
+  };
+  const std::string failed = more(cache.failed_builds, " failed");
+  const std::string shared = more(cache.shared.layer_hits, " from layers") + more(cache.shared.hits, " from remotes");
   char line[320];
   std::snprintf(
       line, sizeof line,
-      "programs: %llu built%s, %llu from disk, %llu from memory, %llu prepared · driver's cache: %s · saved %.0f ms\n"
+      "programs: %llu built%s, %llu from disk, %llu from memory%s, %llu prepared · driver's cache: %s · saved %.0f ms\n"
       "jobs: %zu in %s ms\n",
       static_cast<unsigned long long>(cache.builds), failed.c_str(), static_cast<unsigned long long>(cache.disk_hits),
-      static_cast<unsigned long long>(cache.memory_hits), static_cast<unsigned long long>(outcome.prepared),
-      driver_cache_of(outcome.jobs).c_str(), std::round(cache.saved_ms) + 0.0,  // no "-0"
+      static_cast<unsigned long long>(cache.memory_hits), shared.c_str(),
+      static_cast<unsigned long long>(outcome.prepared), driver_cache_of(outcome.jobs).c_str(),
+      std::round(cache.saved_ms) + 0.0,  // no "-0"
       outcome.jobs.size(), ms_text(outcome.total_ns).c_str());
   return text + line;
 }

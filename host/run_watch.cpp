@@ -96,6 +96,10 @@ TextTable watched_tiers(const WatchedFigures& figures) {
   add("memory", hits_total, {{"tier", "memory"}}, count_text(figures.now.sum("kiln_runtime_cache_programs")),
       human_size(static_cast<std::uint64_t>(figures.now.sum("kiln_runtime_cache_memory_bytes"))));
   add("disk", hits_total, {{"tier", "disk"}}, nothing, nothing);
+  for (const char* tier : {"layer", "remote"}) {
+    const std::vector<MetricsReading::Label> of = {{"tier", tier}};
+    if (figures.now.sum(hits_total, of) != 0) add(tier, hits_total, of, nothing, nothing);
+  }
   add("a build", builds_total, {}, nothing, nothing);
   return table;
 }

@@ -74,7 +74,11 @@ page.sections = (report) => {
   // --- overview
 
   const failed = (job) => job.status !== "ok";
-  const hits = (counts) => counts.memory_hits + counts.disk_hits;
+  const foundIn = {
+    memory: (counts) => counts.memory_hits, disk: (counts) => counts.disk_hits,
+    layer: ({ shared }) => (shared ? shared.layer_hits : 0), remote: ({ shared }) => (shared ? shared.hits : 0),
+  };
+  const hits = (counts) => sum(Object.values(foundIn).map((of) => of(counts)));
   const asked = (counts) => hits(counts) + counts.misses;
   const rowName = (one) => {
     const name = (one.group ? one.group + ": " : "") + one.name;
@@ -228,7 +232,8 @@ page.sections = (report) => {
   // --- start: where the time to the first results went
 
   const tiers = [["built", "programs built", "vermillion"], ["disk", "programs from disk", "blue"],
-    ["memory", "programs from memory", "green"], ["library", "prepared by a library", "purple"]];
+    ["memory", "programs from memory", "green"], ["layer", "programs from layers", "olive"], ["remote", "programs from remotes", "orange"],
+    ["library", "prepared by a library", "purple"]];
   const ran = (job) => job.status === "ok" && job.runs > 0;
   const ranJobs = (run) => run.jobs.filter(ran);
   const isTier = (name) => (job) => job.program.tier === name;
@@ -291,16 +296,18 @@ page.sections = (report) => {
   // --- cache: where programs were found, and what that saved
 
   const foundFigure = (all) => {
-    const kinds = [["in memory", "green", "memory_hits"], ["on disk", "blue", "disk_hits"], ["not found", "vermillion", "misses"]];
+    const kinds = [["in memory", "green", foundIn.memory], ["on disk", "blue", foundIn.disk], ["in a layer", "olive", foundIn.layer],
+      ["in a remote", "orange", foundIn.remote], ["not found", "vermillion", (counts) => counts.misses]];
     const rejected = (counts) => Object.entries(counts.rejected).filter(([, count]) => count !== 0).map(([reason, count]) => `${count} ${reason}`).join(", ") || "0";
     return figure("cache-found", "Where programs were found",
       "How often a program was requested, by where it was found. A bar is one run, or all processes of one cache together. "
       + "What a library prepares lasts as long as its process, so a cache never holds it: it counts as not found.",
-      ["Source", ">Memory", ">Disk", ">Not found", ">Hit ratio", ">Built", ">Prepared", "Rejected"],
-      all.map(({ label, counts }) => [label, String(counts.memory_hits), String(counts.disk_hits), String(counts.misses),
+      ["Source", ">Memory", ">Disk", ">Layers", ">Remotes", ">Not found", ">Hit ratio", ">Built", ">Prepared", "Rejected"],
+      all.map(({ label, counts }) => [label, ...kinds.map(([, , of]) => String(of(counts))),
         percent(hits(counts), asked(counts)), String(counts.builds), String(counts.prepared), rejected(counts)]),
       chart("bars", axis("requests", "requests"), all.map(({ label }) => label),
-        kinds.map(([name, ink, key]) => ({ name, ink, points: all.map(({ counts }) => [counts[key], null, null, percent(counts[key], asked(counts))]) })), { stacked: true }));
+        kinds.map(([name, ink, of]) => ({ name, ink, points: all.map(({ counts }) => [of(counts), null, null, percent(of(counts), asked(counts))]) }))
+          .filter(({ points }) => points.some(([value]) => value !== 0)), { stacked: true }));
   };
 
   const savedFigure = (all) => figure("cache-saved", "Build time saved",

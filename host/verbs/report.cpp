@@ -72,9 +72,10 @@ constexpr Field run_fields[] = {{"kiln", Type::text},
                                 {"total_ms", Type::amount},
                                 {"setup_ms?", Type::amount}};
 // Below "cache" of a run, and at the top of a cache's statistics.
-constexpr Field count_fields[] = {{"memory_hits", Type::count}, {"disk_hits", Type::count}, {"misses", Type::count},
-                                  {"builds", Type::count},      {"prepared", Type::count},  {"saved_ms", Type::number},
-                                  {"rejected{}", Type::count}};
+constexpr Field count_fields[] = {
+    {"memory_hits", Type::count}, {"disk_hits", Type::count},          {"misses", Type::count},
+    {"builds", Type::count},      {"prepared", Type::count},           {"saved_ms", Type::number},
+    {"rejected{}", Type::count},  {"shared?.layer_hits", Type::count}, {"shared?.hits", Type::count}};
 constexpr Field cache_fields[] = {{"directory", Type::text},           {"processes", Type::count},
                                   {"programs", Type::count},           {"devices[].device", Type::text},
                                   {"devices[].folder", Type::text},    {"devices[].driver", Type::text},

@@ -133,6 +133,11 @@ TEST_CASE("watch: the table tells progress, time left, each device's share and e
   CHECK_THAT(text, !Contains("warming") && !Contains("\033"));
   CHECK_THAT(joined(watch_lines(watched(), {earlier, later, 2}, 120, Colour::yes)),
              Contains("\033[1mdevice") && Contains("\033[0m"));
+  CHECK_THAT(text, !Contains("layer ") && !Contains("remote"));
+  const MetricsReading shared(
+      "kiln_runtime_cache_hits_total{tier=\"layer\"} 4\nkiln_runtime_cache_hits_total{tier=\"remote\"} 6\n");
+  CHECK_THAT(joined(watch_lines(watched(), {MetricsReading(), shared, 2}, 120, Colour::no)),
+             Catch::Matches("(.|\n)*\ndisk +0 +0 .*\nlayer +2.00 +4 .*\nremote +3.00 +6 .*\na build (.|\n)*"));
   RunCourse warming = watched();
   warming.warming = {.running = true, .done = 3, .of = 8};
   CHECK_THAT(joined(watch_lines(warming, {earlier, later, 2}, 120, Colour::no)), Contains("3 of 8"));

@@ -230,6 +230,29 @@ TEST_CASE("kiln report in Chromium: the parts of a start add up to the first res
   CHECK(built->at("points").at(1).at(0) == 0.0);
 }
 
+TEST_CASE("kiln report in Chromium: programs from layers and remotes are found ones") {
+  const TemporaryFolder folder;
+  const auto page = folder / "page.html";
+  json run = run_document("layer");
+  run["jobs"][1]["program"]["tier"] = "remote";
+  run["cache"].update({{"misses", 0}, {"builds", 0}, {"shared", {{"layer_hits", 4}, {"hits", 5}}}});
+  REQUIRE(report({folder.write("run.json", run.dump())}, page).status == 0);
+  Chromium browser;
+  browser.open(page, {});
+  const auto figure_of = [&](const std::string& id) {
+    return browser.ask("page.model.flatMap((section) => section.figures).find((one) => one.id === '" + id + "')");
+  };
+  CHECK(figure_of("cache-found").at("rows").at(0) ==
+        json{"run.json", "1", "0", "4", "5", "0", "100 %", "0", "0", "1 tampered"});
+  std::vector<std::string> names;
+  for (const char* id : {"start-by-tier", "start-jobs-1", "cache-found"}) {
+    for (const json& series : figure_of(id).at("chart").at("series")) names.push_back(series.at("name"));
+  }
+  CHECK(names == std::vector<std::string>{"set-up of the process", "programs from layers", "programs from remotes",
+                                          "inputs and first run", "programs from layers", "programs from remotes",
+                                          "inputs and first run", "in memory", "in a layer", "in a remote"});
+}
+
 TEST_CASE("kiln report in Chromium: a bench's figures keep their units, spreads and contenders") {
   const TemporaryFolder folder;
   const auto page = folder / "page.html";

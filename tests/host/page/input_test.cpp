@@ -76,6 +76,8 @@ TEST_CASE("kiln report: a field that is not as expected is named with its place 
   const json run = run_document("disk");
   refused(run, "/jobs/1/ms", json::array(), "jobs[1].ms: expected an object, found an array");
   refused(run, "/jobs/0/runs", 1.5, "jobs[0].runs: expected a whole number of at least 0, found 1.5");
+  refused(run, "/cache/shared", {{"layer_hits", 1}, {"hits", -1}},
+          "cache.shared.hits: expected a whole number of at least 0, found -1");
   json without = run;
   without["jobs"][0]["ms"].erase("first_result");
   CHECK_THAT(refusal_of(folder, without.dump()).why,
