@@ -288,6 +288,7 @@ Result<Source> read_folder(const std::filesystem::path& folder) {
   config.read_only = true;
   const auto stored = cache_inventory(config, Detail::programs);
   if (!stored) return stored.error();
+  if (!stored->unread.ok()) return stored->unread;
   const auto totals = cache_totals(config);
   if (!totals) return totals.error();
   if (stored->devices.empty() && totals->processes == 0) {

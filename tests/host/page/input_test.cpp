@@ -125,6 +125,12 @@ TEST_CASE("kiln report: what cannot be read, and usage") {
   CHECK(empty.status == 2);
   CHECK_THAT(empty.err, Contains("folder ") && Contains("empty: holds nothing that a program cache leaves there"));
   CHECK(std::filesystem::is_empty(folder / "empty"));  // looked at, and nothing made in it
+  const std::string device = "v_d-0123456789abcdef-0123456789abcdef";
+  std::filesystem::create_directory(folder / "empty" / device);
+  std::filesystem::permissions(folder / "empty" / device, std::filesystem::perms(0770));
+  const Finished unread = report({folder / "empty"}, page);
+  CHECK(unread.status == 2);
+  CHECK_THAT(unread.err, Contains("empty: folder " + device + ": has mode 0770"));
   CHECK(run_kiln({"report", "--output", page}).status == 2);
   CHECK_THAT(run_kiln({"report", "--output", page}).err, Contains("no file given"));
   CHECK_THAT(run_kiln({"report", "--json", "x"}).err, Contains("takes no --json"));
