@@ -356,27 +356,31 @@ page.sections = (report) => {
     const jobs = of("run").flatMap(({ label, content }) => ranJobs(content).map((job) => ({ job, label, id: job.device ? job.device.id : "" })));
     if (!jobs.length) return [];
     const severalRuns = new Set([...groupBy(jobs, ({ id }) => id)].filter(([, of]) => unique(of.map(({ label }) => label)).length > 1).map(([id]) => id));
-    const layers = unique(jobs.map(({ job }) => job.name));
+    // Jobs of one name and of different work are different jobs. A device that fuses a pipeline's steps moves fewer bytes.
+    const keyOf = ({ name, op, work }) => JSON.stringify([name, op, work && work.flops, work && op !== "pipeline" && work.bytes]);
+    const layers = [...new Map(jobs.map(({ job }) => [keyOf(job), job]))].map(([key, { name, work }]) => ({ key, name, work }));
+    const namesakes = groupBy(layers, ({ name }) => name);
+    const rowOf = ({ name, work }) => (namesakes.get(name).length > 1 && work ? `${name}, ${work.flops > 0 ? legible(work.flops / 1e6) + " MFLOP" : size(work.bytes)}` : name);
     const columns = [...groupBy(jobs, ({ id, label }) => (severalRuns.has(id) ? `${id} (${label})` : id))].map(([name, of]) => {
       const byLayer = new Map();
-      for (const { job } of of) if (!byLayer.has(job.name)) byLayer.set(job.name, job);
+      for (const { job } of of) if (!byLayer.has(keyOf(job))) byLayer.set(keyOf(job), job);
       return { name, byLayer };
     });
     const drawn = layers.slice(0, most.layers);
     const note = (job) => (job.gflops > 0 ? legible(job.gflops) + " GFLOP/s, " : "") + counted(job.runs, "run");
-    const series = columns.map(({ name, byLayer }) => ({ name, points: drawn.map((layer) => {
-      const job = byLayer.get(layer);
+    const series = columns.map(({ name, byLayer }) => ({ name, points: drawn.map(({ key }) => {
+      const job = byLayer.get(key);
       return job ? [job.ms.wall_median, job.ms.wall_min, job.ms.wall_max, note(job)] : absent;
     }) }));
     const rows = layers.map((layer) => {
-      const on = columns.filter(({ byLayer }) => byLayer.has(layer));
-      const time = ({ byLayer }) => byLayer.get(layer).ms.wall_median;
+      const on = columns.filter(({ byLayer }) => byLayer.has(layer.key));
+      const time = ({ byLayer }) => byLayer.get(layer.key).ms.wall_median;
       const fastest = on.reduce((best, one) => (time(one) < time(best) ? one : best), on[0]);
       const cells = columns.flatMap(({ byLayer }) => {
-        const job = byLayer.get(layer);
+        const job = byLayer.get(layer.key);
         return job ? [legible(job.ms.wall_median), `${legible(job.ms.wall_min)} to ${legible(job.ms.wall_max)}`, positive(job.gflops)] : [dash, dash, dash];
       });
-      return [layer, ...cells, ...(columns.length > 1 ? [fastest.name] : [])];
+      return [rowOf(layer), ...cells, ...(columns.length > 1 ? [fastest.name] : [])];
     });
     return [{
       id: "devices", title: "Devices, job by job",
@@ -386,7 +390,7 @@ page.sections = (report) => {
         + "The scale is logarithmic: equal distances are equal ratios. Less is better."
         + (drawn.length < layers.length ? ` The first ${drawn.length} of ${layers.length} jobs are drawn.` : ""),
         ["Job", ...columns.flatMap(({ name }) => [`>${name}, ms`, ">least to most", ">GFLOP/s"]), ...(columns.length > 1 ? ["Fastest"] : [])], rows,
-        chart("rows", axis("time of a run, ms", "ms", "logarithmic"), drawn, series))],
+        chart("rows", axis("time of a run, ms", "ms", "logarithmic"), drawn.map(rowOf), series))],
     }];
   };
 

@@ -253,6 +253,22 @@ TEST_CASE("kiln report in Chromium: programs from layers and remotes are found o
                                           "inputs and first run", "in memory", "in a layer", "in a remote"});
 }
 
+TEST_CASE("kiln report in Chromium: jobs of one name are compared if their work is the same") {
+  const TemporaryFolder folder;
+  const auto page = folder / "page.html";
+  json one = run_document("built"), other = one;
+  one["jobs"][0]["op"] = other["jobs"][0]["op"] = "pipeline";
+  for (json& job : other["jobs"]) job["device"]["id"] = "cpu";
+  other["jobs"][0]["work"]["bytes"] = 1e6;  // fused
+  other["jobs"][1]["work"]["flops"] = 8e9;
+  REQUIRE(report({folder.write("one.json", one.dump()), folder.write("other.json", other.dump())}, page).status == 0);
+  Chromium browser;
+  browser.open(page, {});
+  const json rows =
+      browser.ask("page.model.find((section) => section.id === 'devices').figures[0].rows.map((row) => row[0])");
+  CHECK(rows == json{"first", "second, 125 MFLOP", "second, 8000 MFLOP"});
+}
+
 TEST_CASE("kiln report in Chromium: a bench's figures keep their units, spreads and contenders") {
   const TemporaryFolder folder;
   const auto page = folder / "page.html";
