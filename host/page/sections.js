@@ -511,13 +511,12 @@ page.sections = (report) => {
   const parametersFigure = (shapes, id) => {
     const costs = parameterCosts(shapes);
     if (!costs.length) return [];
-    const middle = (ratios) => ratios[Math.floor(ratios.length / 2)];
     return [figure(id, "What a parameter's value costs",
       "For each shape, the fastest variant with that value against the fastest of all: at 1 the value loses nothing. The point is the median over the shapes, the bar reaches from the least to the most.",
       ["Parameter", ">Median, times", ">Least to most", ">Shapes"],
-      costs.map(([parameter, ratios]) => [parameter, legible(middle(ratios)), `${legible(ratios[0])} to ${legible(ratios.at(-1))}`, String(ratios.length)]),
+      costs.map(([parameter, ratios]) => [parameter, legible(median(ratios)), `${legible(ratios[0])} to ${legible(ratios.at(-1))}`, String(ratios.length)]),
       chart("rows", axis("times the fastest variant's time", "times", "logarithmic", { value: 1, text: "loses nothing" }), costs.map(([parameter]) => parameter),
-        [{ name: "fastest with this value", points: costs.map(([, ratios]) => [middle(ratios), ratios[0], ratios.at(-1), counted(ratios.length, "shape")]) }]))];
+        [{ name: "fastest with this value", points: costs.map(([, ratios]) => [median(ratios), ratios[0], ratios.at(-1), counted(ratios.length, "shape")]) }]))];
   };
 
   const tuningSection = ({ device, label, shapes, damaged }, index) => {

@@ -296,6 +296,23 @@ TEST_CASE("kiln report in Chromium: a bench's figures keep their units, spreads 
   CHECK(point.at(3) == "Kiln");
 }
 
+TEST_CASE("kiln report in Chromium: what a parameter's value costs is the median over the shapes") {
+  const TemporaryFolder folder;
+  const auto page = folder / "page.html";
+  REQUIRE(report({folder.write("tuning.tsv", tuning_text())}, page).status == 0);
+  Chromium browser;
+  browser.open(page, {});
+  const json rows = browser.ask(R"((() => {
+    const times = [['a', 4, 2], ['a', 8, 3], ['b', 4, 4], ['b', 8, 2]];
+    const records = times.map(([spec, k, ms]) => (
+      {device: 'd', spec, variant: 'direct/blocked:k=' + k, verdict: 'measured', wall_ms: [ms]}));
+    const model = page.sections({sources: [{kind: 'tuning', label: 'tuning', content: {records, damaged: 0}}]});
+    return model.flatMap((section) => section.figures).find((one) => one.id === 'tuning-1-parameters').rows;
+  })())");
+  CHECK(rows.at(0) == json{"direct/blocked: k=4", "1.50", "1.00 to 2.00", "2"});
+  CHECK(rows.at(1) == json{"direct/blocked: k=8", "1.25", "1.00 to 1.50", "2"});
+}
+
 TEST_CASE("kiln report in Chromium: a long name goes on in a second line, broken between words") {
   const TemporaryFolder folder;
   Chromium browser;
