@@ -273,6 +273,10 @@ int bench(const Options& options) {
   std::error_code error;
   fs::path cache = reading.config.cache.directory;  // absolute, or empty
   if (!fs::is_directory(cache, error)) cache.clear();
+  if (const Status output = check_output(options); !output.ok()) {
+    complain(visible(output.message));
+    return exit_usage;
+  }
   install_interrupt_handlers();
   BenchFile file;
   file.kiln = version;
@@ -287,8 +291,8 @@ int bench(const Options& options) {
   file.seconds = seconds_between(begun, now_ns());
   const int status = *right ? exit_done : exit_job_failed;
   if (!options.json && !options.output) return finish(bench_text(file), options, status);
-  const int written = finish(bench_file_text(file), options, status);
-  if (options.json || written != status) return written;
+  if (!write_result(bench_file_text(file), options)) return exit_job_failed;
+  if (options.json) return status;
   Options terminal = options;  // the file has the figures, and the terminal the table
   terminal.output.reset();
   return finish(bench_text(file), terminal, status);

@@ -425,7 +425,8 @@ int report(const Options& options) {
                                counted(sources->size(), "source") + "."},
                   {"sources", std::move(*sources)}};
   html->replace(html->find(data_mark), data_mark.size(), script_text(data));
-  return finish(*html, options);
+  const Status written = emit(*html, options.output);
+  return written.ok() ? exit_done : complain_of(written);
 }
 
 }  // namespace kiln::host

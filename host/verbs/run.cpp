@@ -338,6 +338,11 @@ int run(const Options& options) {
     const std::string file = options.sources.file.value_or("the configuration").string();
     return end_without_jobs(session, options, session.refuse("no [[job]] and no [[pipeline]]: nothing to run", file));
   }
+  if (const Status output = check_output(options); !output.ok()) {
+    Options told = options;
+    told.output.reset();
+    return end_without_jobs(session, told, session.refuse(output.message, "--output"));
+  }
   install_interrupt_handlers();
 
   RunOutcome outcome;
@@ -370,10 +375,12 @@ int run(const Options& options) {
   const std::string text = options.json
                                ? run_json(outcome)
                                : run_table(outcome, colour_on_stdout() && !options.output ? Colour::yes : Colour::no);
-  const int status = finish(text, options, traced.ok() ? exit_status_of(outcome.jobs) : exit_job_failed);
+  const bool written = write_result(text, options);
+  int status = traced.ok() ? exit_status_of(outcome.jobs) : exit_job_failed;
+  if (!written && status == exit_done) status = exit_job_failed;
   if (const auto failed =
           std::ranges::count_if(outcome.jobs, [](const JobOutcome& job) { return !job.report.status.ok(); });
-      failed != 0 && options.output) {
+      failed != 0 && options.output && written) {
     complain(std::to_string(failed) + " of " + counted(outcome.jobs.size(), "job") + " failed: see " +
              visible(options.output->string()));
   }

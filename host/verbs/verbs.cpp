@@ -3,6 +3,7 @@
 #include "console.hpp"
 #include "text_table.hpp"
 
+#include <kiln/result_files.hpp>
 #include <kiln/version.hpp>
 
 namespace kiln::host {
@@ -12,9 +13,25 @@ int complain_of(const Status& status) {
   return status.code == StatusCode::invalid_argument ? exit_usage : exit_job_failed;
 }
 
-int finish(const std::string& text, const Options& options, int status) {
+Status check_output(const Options& options) {
+  if (!options.output) return {};
+  const auto file = followed(*options.output);
+  if (!file) return file.error();
+  if (Status status = check_replaceable(*file); !status.ok()) return status;
+  return check_writable(*file);
+}
+
+bool write_result(const std::string& text, const Options& options) {
   const Status written = emit(text, options.output);
-  return written.ok() ? status : complain_of(written);
+  if (written.ok()) return true;
+  complain(visible(written.message));
+  if (options.output) (void)emit(text, std::nullopt);
+  return false;
+}
+
+int finish(const std::string& text, const Options& options, int status) {
+  const bool written = write_result(text, options);
+  return written || status != exit_done ? status : exit_job_failed;
 }
 
 int finish_json(const Json& json, const Options& options, int status) {

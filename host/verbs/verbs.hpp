@@ -18,7 +18,13 @@ namespace kiln::host {
 // Complains, and answers the exit status that fits: 2 where what was asked for is wrong, else 1.
 int complain_of(const Status& status);
 
-// The result to standard output or --output; `status` where that worked.
+// Whether --output can be written, for verbs that work for long. As AtomicFile::create() and check_writable().
+Status check_output(const Options& options);
+
+// The result to standard output or --output. Where the file cannot be written, that is complained of, and the result
+// goes to standard output, so that the work is not lost; answers false.
+bool write_result(const std::string& text, const Options& options);
+// The same; `status` where that worked, else one that is not 0.
 int finish(const std::string& text, const Options& options, int status = exit_done);
 int finish_json(const Json& json, const Options& options, int status = exit_done);
 

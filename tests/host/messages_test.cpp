@@ -158,6 +158,22 @@ TEST_CASE("control characters in errors, file names and arguments never reach th
   CHECK_THAT(failed.out, Contains("GLSL compiler"));
 }
 
+TEST_CASE("kiln run: where --output cannot be written after all, the result goes to standard output") {
+  const TemporaryFolder folder;
+  // The first job makes a folder in the file's place.
+  const auto file = folder.write("jobs.toml", tiny_gemm("product") + "output = \"" + (folder / "made/y.npy").string() +
+                                                  "\"\n" + kernel_job(folder, "nothing;"));
+  const Finished finished = run_kiln(
+      {"run", file, "--json", "--device", "opengl:0", "--cache-dir", folder / "cache", "--output", folder / "made"});
+  INFO(finished.err);
+  CHECK(finished.status == 1);
+  CHECK_THAT(finished.err, Contains("made: is a folder, expected a file") && !Contains("failed: see"));
+  const auto jobs = finished.json()["jobs"];
+  REQUIRE(jobs.size() == 2);
+  CHECK(jobs[0]["status"] == "ok");
+  CHECK(jobs[1]["status"] != "ok");
+}
+
 TEST_CASE("a build that fails is no built program") {
   const TemporaryFolder folder;
   const auto file = folder.write("own.toml", kernel_job(folder, "nothing;") + tiny_gemm("product"));

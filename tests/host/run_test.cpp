@@ -200,3 +200,14 @@ TEST_CASE("--output writes the result to a file") {
   CHECK(finished.out == "");
   CHECK(std::filesystem::file_size(folder / "result.json") > 200);
 }
+
+TEST_CASE("kiln run: an --output that cannot be written is refused before any job runs") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "is_there");
+  const Finished refused = run_tiny(folder, "cpu", {"--output", folder / "is_there"});
+  INFO(refused.err);
+  CHECK(refused.status == 2);
+  CHECK_THAT(refused.err, Contains("--output: file") && Contains("is a folder, expected a file"));
+  CHECK(refused.json()["jobs"].empty());
+  CHECK_THAT(refused.json()["problems"][0]["message"].get<std::string>(), Contains("is a folder"));
+}

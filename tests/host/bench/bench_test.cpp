@@ -212,6 +212,21 @@ TEST_CASE("kiln bench: an output that was wrong is a failure, a peer that is not
   CHECK(absent.json()["areas"][0]["skipped"] == "selector: no such card");
 }
 
+TEST_CASE("kiln bench: an --output that cannot be written is refused at once, or costs no figure") {
+  const TemporaryFolder folder;
+  const auto file = folder / "bench.json";
+  const FakePrograms programs(figures_of(good_figure), "mkdir '" + file.string() + "'");
+  const Finished late = programs.bench({"selector", "--passes", "1", "--output", file});
+  INFO(late.err);
+  CHECK(late.status == 1);
+  CHECK_THAT(late.err, Contains("bench.json: is a folder, expected a file"));
+  CHECK(late.json()["areas"][0]["figures"].size() == 1);
+  const Finished refused = programs.bench({"selector", "--output", file, "--progress", "plain"});
+  CHECK(refused.status == 2);
+  CHECK_THAT(refused.err, Contains("is a folder") && !Contains("bench 1 of"));
+  CHECK(refused.out == "");
+}
+
 TEST_CASE("kiln bench: an area, or a program, that is not there") {
   const FakePrograms programs(figures_of(good_figure));
   const Finished area = programs.bench({"selektor"});
