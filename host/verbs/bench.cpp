@@ -319,7 +319,8 @@ Exit status: 0 done · 1 a program failed, or an output was wrong · 2 usage.)",
     {"bench compare", bench_compare, Argument::file_and_subjects, "BEFORE AFTER",
      "find regressions between two measurements",
      R"(Compares two files of `kiln bench`. A figure with the same peer in both is compared by its ratio, others by their value if both files
-are from the same processor model. A figure changed if the quartiles do not overlap and the medians differ by more than 10 %.
+are from the same processor model. A figure changed if the quartiles do not overlap and the medians differ by more than 10 %. It is
+worse if its output became wrong.
 --stable compares only counts, which must be equal; a new or missing figure is a difference.
 
 Exit status: 0 no regression · 1 at least one · 2 usage, or a file that cannot be read.)",
@@ -360,9 +361,9 @@ std::string_view word_of(Change change) {
 }
 
 std::string factor_text(const FigureChange& change) {
-  if (change.change != Change::better && change.change != Change::worse) return "";
+  if (!change.factor || (change.change != Change::better && change.change != Change::worse)) return "";
   char text[32];
-  std::snprintf(text, sizeof text, "%.3g", change.factor);
+  std::snprintf(text, sizeof text, "%.3g", *change.factor);
   return text;
 }
 
@@ -396,7 +397,7 @@ Json compare_json(const std::vector<FigureChange>& changes, Compared what, std::
                                {"of", change.of},
                                {"before", change.before},
                                {"after", change.after},
-                               {"factor", change.factor}});
+                               {"factor", change.factor ? Json(*change.factor) : Json(nullptr)}});
   }
   return json;
 }

@@ -34,24 +34,37 @@ Change change_of(const Spread& before, const Spread& after, double factor, doubl
   return factor > 1 ? Change::better : Change::worse;
 }
 
+// Kiln's own value, or the ratio to the peer.
+std::string value_text(const BenchFigure& figure, bool by_ratio = false) {
+  return (by_ratio ? spread_text(figure.ratio, "x") : spread_text(figure.kiln, figure.unit)) +
+         (figure.verified == false ? ", WRONG" : "");
+}
+
 FigureChange compare_figures(const BenchFigure& before, const BenchFigure& after, bool same_machine, double margin) {
   FigureChange change;
   change.figure = after.identity();
   const bool by_ratio = !after.stable && before.peer_name && before.peer_name == after.peer_name;
   const Spread &old = by_ratio ? before.ratio : before.kiln, &now = by_ratio ? after.ratio : after.kiln;
-  const std::string unit = by_ratio ? "x" : after.unit;
   change.of = by_ratio ? "ratio to " + *after.peer_name : after.name;
-  change.before = spread_text(old, unit);
-  change.after = spread_text(now, unit);
-  change.factor = improvement(old.median, now.median, by_ratio || after.more_is_better);
+  change.before = value_text(before, by_ratio);
+  change.after = value_text(after, by_ratio);
+  const bool alike = before.unit == after.unit && before.more_is_better == after.more_is_better;
+  if (after.verified == false && before.verified != false) {
+    change.change = Change::worse;
+    return change;
+  }
+  if (!alike || (!after.stable && !by_ratio && !same_machine)) {
+    change.change = Change::incomparable;
+    return change;
+  }
+  const double factor = improvement(old.median, now.median, by_ratio || after.more_is_better);
+  change.factor = factor;
   if (after.stable) {
     change.change = old.median == now.median && old.low == now.low && old.high == now.high ? Change::same
-                    : change.factor > 1                                                    ? Change::better
+                    : factor > 1                                                           ? Change::better
                                                                                            : Change::worse;
-  } else if (!by_ratio && !same_machine) {
-    change.change = Change::incomparable;
   } else {
-    change.change = change_of(old, now, change.factor, margin);
+    change.change = change_of(old, now, factor, margin);
   }
   return change;
 }
@@ -67,12 +80,12 @@ std::vector<FigureChange> compare_bench(const BenchFile& before, const BenchFile
     if (at != now.end()) {
       changes.push_back(compare_figures(*figure, *at->second, same_machine, margin));
     } else {
-      changes.push_back({Change::missing, identity, spread_text(figure->kiln, figure->unit), "–", figure->name, 1});
+      changes.push_back({Change::missing, identity, value_text(*figure), "–", figure->name, {}});
     }
   }
   for (const auto& [identity, figure] : now) {
     if (old.contains(identity)) continue;
-    changes.push_back({Change::added, identity, "–", spread_text(figure->kiln, figure->unit), figure->name, 1});
+    changes.push_back({Change::added, identity, "–", value_text(*figure), figure->name, {}});
   }
   return changes;
 }
@@ -84,10 +97,10 @@ bool is_regression(const FigureChange& change, Compared what) noexcept {
     case Change::better:
     case Change::missing:
     case Change::added:
+    case Change::incomparable:
       return what == Compared::counts;
     case Change::invalid:
     case Change::same:
-    case Change::incomparable:
       break;
   }
   return false;

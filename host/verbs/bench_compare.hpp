@@ -5,6 +5,7 @@
 
 #include "verbs/bench_file.hpp"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,7 @@ enum class Change {
   worse,
   missing,       // in the first file only
   added,         // in the second file only
-  incomparable,  // a time without a peer, on two machines
+  incomparable,  // a time without a peer, on two machines; a figure whose unit or direction changed
 };
 
 enum class Compared { invalid = 0, everything, counts };
@@ -26,14 +27,14 @@ struct FigureChange {
   Change change = Change::invalid;
   std::string figure;  // its identity
   std::string before, after;
-  std::string of;     // what was compared: "ratio to NAME", "ns"
-  double factor = 1;  // how many times better it became; below 1: worse
+  std::string of;                // what was compared: "ratio to NAME", "ns"
+  std::optional<double> factor;  // how many times better it became; below 1: worse; nothing: there is no such factor
 };
 
 // A figure with the same peer in both is compared by its ratio, which leaves the machine out; others by Kiln's own
 // value, on one processor model only. It has changed where the two ranges of quartiles do not overlap and the medians
 // differ by more than `margin` (0.1: a tenth). Counts are compared exactly: any difference is a change. With
-// Compared::counts nothing else is looked at.
+// Compared::counts nothing else is looked at. An output that has become wrong is worse, whatever the figure.
 std::vector<FigureChange> compare_bench(const BenchFile& before, const BenchFile& after, Compared what, double margin);
 
 // Whether a change is one that `kiln bench compare` ends with 1 for. Of counts also one for the better, and what was

@@ -310,6 +310,7 @@ std::string markdown_row(const BenchFigure& figure) {
     row += "| | ";
   }
   if (figure.target) row += cell(figure.target->text) + (figure.target->met ? " met" : " **missed**");
+  if (figure.verified == false) row += " **WRONG OUTPUT**";
   return row + " |\n";
 }
 

@@ -104,6 +104,35 @@ TEST_CASE("compare_bench: counts are exact, and every difference of them counts"
   }
 }
 
+TEST_CASE("compare_bench: an output that became wrong is worse, however fast it came") {
+  BenchFigure right = timed("t", {100, 95, 105, 0}), wrong = timed("t", {50, 45, 55, 0});
+  right.verified = true;
+  wrong.verified = false;
+  for (const BenchFigure& before : {right, timed("t", {100, 95, 105, 0})}) {
+    const auto changes = compare_bench(bench_of({before}), bench_of({wrong}), Compared::everything, 0.1);
+    CHECK(changes[0].change == Change::worse);
+    CHECK(changes[0].after == "50 ns (45 to 55), WRONG");
+    CHECK_FALSE(changes[0].factor.has_value());
+  }
+  CHECK(only_change(wrong, wrong) == Change::same);
+  CHECK(only_change(wrong, right) == Change::worse);  // by its time
+}
+
+TEST_CASE("compare_bench: a figure in another unit, or with another direction, is another figure") {
+  BenchFigure micros = counted_at("c", 3), rate = counted_at("c", 3);
+  micros.unit = "us";
+  rate.more_is_better = true;
+  for (const BenchFigure& after : {micros, rate}) {
+    const auto changes = compare_bench(bench_of({counted_at("c", 3)}), bench_of({after}), Compared::counts, 0.1);
+    REQUIRE(changes.size() == 1);
+    CHECK(changes[0].change == Change::incomparable);
+    CHECK(changes[0].before == "3 calls");
+    CHECK_FALSE(changes[0].factor.has_value());
+    CHECK(is_regression(changes[0], Compared::counts));
+    CHECK_FALSE(is_regression(changes[0], Compared::everything));
+  }
+}
+
 TEST_CASE("kiln bench compare: status 1 on a regression, named with both values") {
   const TemporaryFolder folder;
   const auto write = [&](const char* name, const BenchFile& file) {
@@ -124,6 +153,10 @@ TEST_CASE("kiln bench compare: status 1 on a regression, named with both values"
   REQUIRE(json["figures"].size() == 2);
   CHECK(json["figures"][0]["figure"] == "cache.hit");
   CHECK(json["figures"][0]["factor"] == Approx(0.5));
+  const auto other = write("other.json", bench_of({timed("cache.miss", {1, 1, 1, 0})}));
+  for (const auto& figure : run_kiln({"bench", "compare", before, other, "--json"}).json()["figures"]) {
+    CHECK(figure["factor"].is_null());
+  }
 }
 
 TEST_CASE("kiln bench compare: files that cannot be compared") {
@@ -162,6 +195,9 @@ TEST_CASE("kiln bench table: the figures named, in that order, in Markdown") {
       "| a\\|b | 100 ns (95 to 105) | | |  |\n";
   CHECK_THAT(done.out, Contains(second));
   CHECK_THAT(done.out, Contains("A processor") && Contains("NOT quiet"));
+  grouped.verified = false;
+  const auto wrong = folder.write("wrong.json", bench_file_text(bench_of({grouped}))).string();
+  CHECK_THAT(run_kiln({"bench", "table", wrong}).out, Contains(">= 3x met **WRONG OUTPUT** |"));
   const Finished absent = run_kiln({"bench", "table", file, "c"});
   CHECK(absent.status == 1);
   CHECK_THAT(absent.err, Contains("figure 'c'"));
