@@ -52,7 +52,33 @@ void free_json_list(void* list) noexcept {
   if (!reserve_of_lists.give_back(list)) ::operator delete(list);
 }
 
-Json parse_json(std::string_view text) { return Json::parse(text, nullptr, false); }
+namespace {
+
+// The library reads any depth, but a call for each level writes it.
+bool is_too_deep(std::string_view text) {
+  constexpr std::size_t most = 512;
+  std::size_t depth = 0;
+  bool in_string = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (in_string && c == '\\') {
+      ++at;
+    } else if (c == '"') {
+      in_string = !in_string;
+    } else if (!in_string && (c == '[' || c == '{')) {
+      if (++depth > most) return true;
+    } else if (!in_string && (c == ']' || c == '}') && depth > 0) {
+      --depth;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+Json parse_json(std::string_view text) {
+  return is_too_deep(text) ? Json(Json::value_t::discarded) : Json::parse(text, nullptr, false);
+}
 
 std::string json_text(const Json& json, int indent) {
   const std::string text = json.dump(indent, ' ', false, Json::error_handler_t::replace);

@@ -75,7 +75,7 @@ namespace kiln {
 
 static_assert(sizeof(Json) == 2 * sizeof(void*));
 
-// is_discarded() where the text is no JSON.
+// is_discarded() where the text is no JSON, or has more than 512 lists and tables within each other.
 Json parse_json(std::string_view text);
 
 // Over several lines with `indent` spaces a level; on one line without. What is no UTF-8, in a driver's name or a path,

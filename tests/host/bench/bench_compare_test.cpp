@@ -48,6 +48,8 @@ BenchFile bench_of(std::vector<BenchFigure> figures, const std::string& cpu = "A
   return file;
 }
 
+std::string nested(std::size_t levels) { return std::string(levels, '[') + std::string(levels, ']'); }
+
 Change only_change(const BenchFigure& before, const BenchFigure& after, Compared what = Compared::everything) {
   const auto changes = compare_bench(bench_of({before}), bench_of({after}), what, 0.1);
   REQUIRE(changes.size() == 1);
@@ -159,16 +161,25 @@ TEST_CASE("kiln bench compare: status 1 on a regression, named with both values"
   }
 }
 
+TEST_CASE("parse_json: what nests too deeply to be written is no document") {
+  CHECK(kiln::parse_json(nested(512)).is_array());
+  CHECK(kiln::parse_json(nested(513)).is_discarded());
+  CHECK(kiln::parse_json("[\"" + std::string(600, '[') + "\\\"" + std::string(600, '{') + "\", []]").size() == 2);
+  CHECK(kiln::parse_json("[" + std::string(600, ' ') + "]]").is_discarded());
+}
+
 TEST_CASE("kiln bench compare: files that cannot be compared") {
   const TemporaryFolder folder;
   const auto good = folder.write("good.json", bench_file_text(bench_of({timed("t", {1, 1, 1, 0})}))).string();
   const auto other = folder.write("other.json", R"({"schema": 1, "kind": "run"})").string();
+  const auto deep = folder.write("deep.json", "{\"schema\": " + nested(200'000) + "}").string();
   const struct {
     std::vector<std::string> words;
     std::string says;
   } cases[] = {{{}, "expected 2"},
                {{good}, "1 files named, expected 2"},
                {{good, folder / "absent.json"}, "absent.json: no such file"},
+               {{good, deep}, "deep.json: is no JSON"},
                {{good, other}, "other.json: kind: expected \"bench\", found \"run\""},
                {{"--stable", good, good}, "neither file has a figure"}};
   for (const auto& each : cases) {

@@ -54,6 +54,14 @@ TEST_CASE("kiln report: a file that is cut off anywhere is refused") {
   }
 }
 
+TEST_CASE("kiln report: a file that nests too deeply is refused") {
+  const TemporaryFolder folder;
+  const Refusal refusal = refusal_of(
+      folder, "{\"kind\": \"bench\", \"schema\": " + std::string(200'000, '[') + std::string(200'000, ']') + "}");
+  CHECK(refusal.status == 2);
+  CHECK_THAT(refusal.why, Contains("a file: begins as JSON and is cut off or damaged"));
+}
+
 TEST_CASE("kiln report: a field that is not as expected is named with its place and both sides") {
   const TemporaryFolder folder;
   const auto refused = [&](const json& document, const char* pointer, const json& value, const std::string& expected) {
