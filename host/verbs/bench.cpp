@@ -237,7 +237,7 @@ bool take(MeasuredArea& area, const BenchRun& run, Result<ProgramFigures> told, 
     if (known == area.figures.end()) {
       area.figures.push_back(std::move(figure));
     } else {
-      merge_passes(*known, figure, run.before);
+      merge_passes(*known, figure);
     }
   }
   return right;

@@ -124,12 +124,13 @@ void merge(Spread& spread, const Spread& again, unsigned passes) {
 
 }  // namespace
 
-void merge_passes(BenchFigure& figure, const BenchFigure& again, unsigned passes) {
-  merge(figure.kiln, again.kiln, passes);
-  if (figure.peer_name) {
-    merge(figure.peer, again.peer, passes);
-    merge(figure.ratio, again.ratio, passes);
+void merge_passes(BenchFigure& figure, const BenchFigure& again) {
+  merge(figure.kiln, again.kiln, figure.passes);
+  if (figure.peer_name && again.peer_name) {
+    merge(figure.peer, again.peer, figure.passes);
+    merge(figure.ratio, again.ratio, figure.passes);
   }
+  ++figure.passes;
   if (figure.verified) figure.verified = *figure.verified && again.verified.value_or(false);
   if (!figure.target) return;
   BenchTarget& target = *figure.target;

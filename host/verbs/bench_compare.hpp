@@ -41,9 +41,9 @@ std::vector<FigureChange> compare_bench(const BenchFile& before, const BenchFile
 // added: the file that is compared with has then to be made anew.
 bool is_regression(const FigureChange& change, Compared what) noexcept;
 
-// Adds one more pass over all programs to `figure`, which holds `passes` of them. Noise of a machine lasts longer than
-// the rounds of one program, so a figure has several passes: the median is the middle of both (geometric if both are
-// above 0), and the quartiles cover both. REQUIRES: both have one identity.
-void merge_passes(BenchFigure& figure, const BenchFigure& again, unsigned passes);
+// Adds one more pass over all programs to `figure`. Noise of a machine lasts longer than the rounds of one program, so
+// a figure has several passes: the median is the middle of both (geometric if both are above 0), and the quartiles
+// cover both. A pass without the peer leaves the peer and the ratio as they were. REQUIRES: both have one identity.
+void merge_passes(BenchFigure& figure, const BenchFigure& again);
 
 }  // namespace kiln::host

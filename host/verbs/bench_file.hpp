@@ -38,6 +38,7 @@ struct BenchFigure {
   std::optional<bool> verified;
   bool stable = false;
   std::optional<std::string> group, device;
+  unsigned passes = 1;  // merged into it; not in the file
 
   // What tells it from every other of a file.
   std::string identity() const;

@@ -111,6 +111,24 @@ TEST_CASE("kiln bench: everything is run through twice, and spreads hold both pa
   CHECK_THAT(wrong.err, Contains("--passes 10: expected 1 to 9"));
 }
 
+TEST_CASE("kiln bench: a run that failed has no part in a figure's median") {
+  std::string slower = good_figure;
+  slower.replace(slower.find("\"median\": 2,"), 12, "\"median\": 2.2,");
+  const FakePrograms programs(figures_of(good_figure));
+  const auto& folder = programs.folder();
+  const auto second = folder.write("second", figures_of(slower));
+  // The first run fails, the second measures 2 ms, the third 2.2 ms.
+  programs.add("selector", figures_of(good_figure),
+               "echo x >> '" + (folder / "runs").string() + "'; case $(wc -l < '" + (folder / "runs").string() +
+                   "') in 1) exit 3 ;; 3) cp '" + second.string() + "' \"$2\" ;; esac");
+  const Finished done = programs.bench({"selector", "--json", "--passes", "3"});
+  INFO(done.err);
+  CHECK(done.status == 1);
+  const auto kiln = done.json()["areas"][0]["figures"][0]["kiln"];
+  CHECK(kiln["samples"] == 10);
+  CHECK(kiln["median"] == Approx(std::sqrt(2 * 2.2)));
+}
+
 TEST_CASE("kiln bench: convolutions have two turns in each pass, and one where the run is a brief one") {
   const FakePrograms programs(figures_of(good_figure), "exit 0", "conv_tables");
   programs.add("networks", figures_of(good_count));
@@ -136,7 +154,7 @@ TEST_CASE("merge_passes: the middle of the medians, a spread as wide as both, th
   BenchFigure again = figure;
   again.kiln = {8, 7, 9, 5};
   again.ratio = {12, 11, 13, 0};
-  merge_passes(figure, again, 1);
+  merge_passes(figure, again);
   CHECK(figure.kiln.median == Approx(4));  // the geometric middle of 2 and 8
   CHECK(figure.kiln.low == 1.5);
   CHECK(figure.kiln.high == 9);
@@ -145,11 +163,17 @@ TEST_CASE("merge_passes: the middle of the medians, a spread as wide as both, th
   CHECK(figure.target->met);
   again.verified = false;
   again.kiln.median = 4, again.ratio.median = 0.05, again.ratio.low = 0.01;
-  merge_passes(figure, again, 2);
+  merge_passes(figure, again);
   CHECK(figure.kiln.median == Approx(4));
   CHECK(figure.ratio.median == Approx(std::cbrt(12 * 3 * 0.05)));
   CHECK_FALSE(figure.target->met);
   CHECK(figure.verified == false);
+  again.peer_name.reset();
+  again.peer = again.ratio = {};
+  merge_passes(figure, again);
+  CHECK(figure.peer.median == Approx(6));
+  CHECK(figure.peer.samples == 15);
+  CHECK(figure.ratio.median == Approx(std::cbrt(12 * 3 * 0.05)));
 }
 
 TEST_CASE("quantile: the median of an even number of samples is between the two in the middle") {
