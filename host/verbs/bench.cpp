@@ -272,7 +272,12 @@ int bench(const Options& options) {
   if (!report_reading(reading)) return exit_usage;
   std::error_code error;
   fs::path cache = reading.config.cache.directory;  // absolute, or empty
-  if (!fs::is_directory(cache, error)) cache.clear();
+  if (!fs::is_directory(cache, error)) {
+    if (options.sources.cache_directory) {
+      return complain_of(invalid_argument("kiln bench: --cache-dir " + cache.string() + ": is no folder"));
+    }
+    cache.clear();
+  }
   if (const Status output = check_output(options); !output.ok()) {
     complain(visible(output.message));
     return exit_usage;

@@ -45,6 +45,7 @@ class FakePrograms {
   explicit FakePrograms(const std::string& figures, const std::string& then = "exit 0",
                         const std::string& name = "selector") {
     add(name, figures, then);
+    std::filesystem::create_directory(folder_ / "cache");
   }
   void add(const std::string& name, const std::string& figures, const std::string& then = "exit 0") const {
     const auto file = folder_.write("figures_" + name, figures);
@@ -251,7 +252,7 @@ TEST_CASE("kiln bench: an --output that cannot be written is refused at once, or
   CHECK(refused.out == "");
 }
 
-TEST_CASE("kiln bench: an area, or a program, that is not there") {
+TEST_CASE("kiln bench: an area, a program or a cache folder that is not there") {
   const FakePrograms programs(figures_of(good_figure));
   const Finished area = programs.bench({"selektor"});
   CHECK(area.status == 2);
@@ -259,6 +260,9 @@ TEST_CASE("kiln bench: an area, or a program, that is not there") {
   const Finished program = programs.bench({"tuner"});
   CHECK(program.status == 1);
   CHECK_THAT(program.err, Contains("tuner: is not in " + programs.folder().path().string()));
+  const Finished cache = run_kiln({"bench", "selector", "--cache-dir", programs.folder() / "absent"});
+  CHECK(cache.status == 2);
+  CHECK_THAT(cache.err, Contains("--cache-dir " + (programs.folder() / "absent").string() + ": is no folder"));
 }
 
 TEST_CASE("kiln bench --stable: only counts") {
@@ -268,7 +272,7 @@ TEST_CASE("kiln bench --stable: only counts") {
   std::filesystem::permissions(program, std::filesystem::perms::owner_all);
   ProcessOptions options;
   options.environment["KILN_BENCH_PATH"] = folder.path();
-  const Finished done = run_kiln({"bench", "cache", "--stable", "--json", "--cache-dir", folder / "cache"}, options);
+  const Finished done = run_kiln({"bench", "cache", "--stable", "--json", "--cache-dir", folder.path()}, options);
   INFO(done.err);
   REQUIRE(done.status == 0);
   const auto figures = done.json()["areas"][0]["figures"];
