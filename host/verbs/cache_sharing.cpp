@@ -362,8 +362,8 @@ int cache_remote_status(const Options& options) {
   const CacheConfig& cache = session.config().cache;
   const std::vector<RemoteStatus> remotes = remote_status(cache, stores_of(session.registry()));
   const auto totals = cache_totals(cache);
-  const SharedCounts counts = totals ? totals->counts.shared : SharedCounts();
-  int status = exit_done;
+  if (!totals) complain(visible(totals.error().message));
+  int status = totals ? exit_done : exit_job_failed;
   Json json = Json::array();
   std::string text = remotes.empty() ? "no [[cache.remote]] is configured\n" : "";
   for (const RemoteStatus& remote : remotes) {
@@ -372,9 +372,10 @@ int cache_remote_status(const Options& options) {
     text += status_text(remote);
   }
   if (options.json) {
-    return finish_json({{"schema", 1}, {"remotes", std::move(json)}, {"counts", shared_json(counts)}}, options, status);
+    const Json counts = totals ? shared_json(totals->counts.shared) : Json(nullptr);
+    return finish_json({{"schema", 1}, {"remotes", std::move(json)}, {"counts", counts}}, options, status);
   }
-  return finish(text + shared_text(counts), options, status);
+  return finish(totals ? text + shared_text(totals->counts.shared) : text, options, status);
 }
 
 int cache_layer_create(const Options& options) {

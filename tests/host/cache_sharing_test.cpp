@@ -100,6 +100,12 @@ TEST_CASE("sharing: push and pull by hand, and the status of a remote") {
   CHECK(status.status == 0);
   CHECK(status.json()["remotes"][0]["reachable"] == true);
   CHECK(status.json()["remotes"][0]["accepted"][0]["name"] == "ci");
+  CHECK(status.json()["counts"]["hits"] == 0);
+  std::filesystem::permissions(reader.folder / "cache", std::filesystem::perms(0770));
+  const Finished unread = reader.kiln({"cache", "remote", "status", read, "--json"});
+  CHECK(unread.status == 1);
+  CHECK_THAT(unread.err, Contains("has mode 0770"));
+  CHECK(unread.json()["counts"].is_null());
 }
 
 TEST_CASE("sharing: push skips a damaged program, writes the others, and ends with status 1") {
