@@ -92,8 +92,14 @@ void tell(const Json& first, const Json& second, FigureFile& file) {
   }
   for (std::size_t i = 0; i < first.at("jobs").size(); ++i) {
     const Json& job = first.at("jobs").at(i);
+    const auto rate_of = [&](const Json& run, const char* what) {
+      const Json& rate = run.at("jobs").at(i).at(what);
+      if (rate.is_null())
+        throw std::runtime_error(job.at("name").get<std::string>() + ": no " + what + " was measured");
+      return rate.get<double>();
+    };
     const auto both = [&](const char* what) {
-      return std::vector<double>{job.at(what).get<double>(), second.at("jobs").at(i).at(what).get<double>()};
+      return std::vector<double>{rate_of(first, what), rate_of(second, what)};
     };
     const auto figure = [&](const char* id, const char* name, const char* unit, Better better,
                             std::vector<double> values) {

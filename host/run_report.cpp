@@ -15,8 +15,6 @@ namespace {
 
 double ms(std::uint64_t ns) { return static_cast<double>(ns) / 1e6; }
 
-Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
-
 }  // namespace
 
 std::string driver_cache_of(const std::vector<JobOutcome>& jobs) {

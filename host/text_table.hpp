@@ -56,6 +56,13 @@ std::string human_ms(double ms);  // "12.3 ms", "4.5 s", "3.2 h"
 // "1 program", "2 programs".
 std::string counted(std::uint64_t count, std::string_view what);
 
+// A value of JSON; null where it is unknown, which is 0 or "" here (docs/json.md).
+template <class Number>
+Json known(Number value) {
+  return value == 0 ? Json(nullptr) : Json(value);
+}
+inline Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
 // The problems and warnings of a configuration, for people and for machines.
 //
 // Thread-safety: any thread.

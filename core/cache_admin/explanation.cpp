@@ -300,19 +300,16 @@ Result<std::vector<MissExplanation>> explain_misses(const CacheConfig& cache, st
 namespace {
 
 Json explanation_json(const MissExplanation& miss) {
-  Json json{{"key", miss.key.hex()},
-            {"label", miss.label},
-            {"missed", miss.missed_s},
-            {"reason", miss.reason},
-            {"why", miss.why.empty() ? Json(nullptr) : Json(miss.why)},
-            {"stored_now", miss.stored_now}};
+  const auto text_or_null = [](const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); };
+  Json json{{"key", miss.key.hex()}, {"label", text_or_null(miss.label)}, {"missed", miss.missed_s},
+            {"reason", miss.reason}, {"why", text_or_null(miss.why)},     {"stored_now", miss.stored_now}};
   json["nearest"] = nullptr;
   if (miss.nearest) {
     json["nearest"] = {{"key", miss.nearest->key.hex()},
-                       {"label", miss.nearest->label},
+                       {"label", text_or_null(miss.nearest->label)},
                        {"folder", miss.nearest->folder},
-                       {"device", miss.nearest_device.device},
-                       {"driver", miss.nearest_device.driver}};
+                       {"device", text_or_null(miss.nearest_device.device)},
+                       {"driver", text_or_null(miss.nearest_device.driver)}};
   }
   json["differences"] = Json::array();
   for (const KeyDifference& one : miss.differences) {

@@ -128,7 +128,9 @@ double gflops(double flops, std::uint64_t ns) { return ns == 0 ? 0 : flops / sta
 
 std::string report_json(const RunReport& report, double first_result_ms, const std::string& output) {
   const bool ran = report.runs > 0;
-  const auto rate = [&](std::uint64_t ns) { return report.status.ok() ? gflops(report.flops, ns) : 0; };
+  const bool timed = report.median.wall_ns != 0;
+  const auto time = [&](std::uint64_t ns) { return timed ? Json(in_ms(ns)) : Json(nullptr); };
+  const auto rate = [&](std::uint64_t ns) { return amount_or_null(report.status.ok() ? gflops(report.flops, ns) : 0); };
   Json json;
   json["name"] = report.name;
   json["op"] = report.op;
@@ -141,19 +143,21 @@ std::string report_json(const RunReport& report, double first_result_ms, const s
                                                    {"driver", report.device.driver}};
   json["variant"] = text_or_null(report.variant);
   json["selected_because"] = text_or_null(report.selected_because);
+  const bool found = report.tier != Tier::invalid;
   json["program"] = {{"keys", report.keys},
-                     {"tier", report.tier == Tier::invalid ? Json(nullptr) : Json(to_string(report.tier))},
-                     {"build_ms", in_ms(report.build_ns)}};
+                     {"tier", found ? Json(to_string(report.tier)) : Json(nullptr)},
+                     {"build_ms", found ? Json(in_ms(report.build_ns)) : Json(nullptr)}};
   json["runs"] = report.runs;
-  json["ms"] = {{"queue", in_ms(report.median.queue_ns)},      {"upload", in_ms(report.median.upload_ns)},
-                {"device", in_ms(report.median.device_ns)},    {"readback", in_ms(report.median.readback_ns)},
-                {"wall_median", in_ms(report.median.wall_ns)}, {"wall_min", in_ms(report.wall_min_ns)},
-                {"wall_max", in_ms(report.wall_max_ns)},       {"first_result", first_result_ms}};
-  const auto rate_or_null = [&](std::uint64_t ns) {
-    return report.op == "kernel" || report.flops == 0 ? Json(nullptr) : Json(rate(ns));
-  };
-  json["gflops"] = rate_or_null(report.median.wall_ns);
-  json["gflops_device"] = rate_or_null(report.median.device_ns);
+  json["ms"] = {{"queue", time(report.median.queue_ns)},
+                {"upload", time(report.median.upload_ns)},
+                {"device", amount_or_null(in_ms(report.median.device_ns))},
+                {"readback", time(report.median.readback_ns)},
+                {"wall_median", time(report.median.wall_ns)},
+                {"wall_min", time(report.wall_min_ns)},
+                {"wall_max", time(report.wall_max_ns)},
+                {"first_result", amount_or_null(first_result_ms)}};
+  json["gflops"] = rate(report.median.wall_ns);
+  json["gflops_device"] = rate(report.median.device_ns);
   json["work"] = {{"flops", amount_or_null(report.flops)},
                   {"bytes", amount_or_null(report.bytes)},
                   {"roof_gflops", amount_or_null(report.device.roof_gflops)}};
@@ -174,7 +178,8 @@ std::string report_json(const RunReport& report, double first_result_ms, const s
   json["output"] = ran && report.status.ok() ? text_or_null(output) : Json(nullptr);
   json["notes"] = report.notes;
   if (report.op != "pipeline") return json_text(json);
-  json["memory"] = {{"intermediates", report.intermediate_bytes}, {"live", report.live_bytes}};
+  const auto bytes = [&](std::uint64_t count) { return report.steps.empty() ? Json(nullptr) : Json(count); };
+  json["memory"] = {{"intermediates", bytes(report.intermediate_bytes)}, {"live", bytes(report.live_bytes)}};
   json["steps"] = Json::array();
   for (const StepReport& step : report.steps) {
     json["steps"].push_back(

@@ -17,6 +17,7 @@ page.sections = (report) => {
 
   const short = (value) => value.toFixed(value >= 100 ? 0 : value >= 10 ? 1 : value >= 0.1 ? 2 : 3);
   const legible = (value) => {
+    if (typeof value !== "number") return dash;
     if (value === 0) return "0";
     if (Math.abs(value) < 0.01) return String(Number(value.toPrecision(2)));
     return Math.abs(value) < 1e4 ? short(value) : page.grouped(value);

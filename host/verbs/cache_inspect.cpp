@@ -14,17 +14,17 @@ Json cached_programs_json(const CacheInventory& stored) {
   Json programs = Json::array();
   for (const CachedProgram& program : stored.programs) {
     programs.push_back({{"key", program.key.hex()},
-                        {"label", program.label},
-                        {"op", program.purpose.operation},
-                        {"shape", program.purpose.shape},
-                        {"variant", program.purpose.variant},
+                        {"label", text_or_null(program.label)},
+                        {"op", text_or_null(program.purpose.operation)},
+                        {"shape", text_or_null(program.purpose.shape)},
+                        {"variant", text_or_null(program.purpose.variant)},
                         {"folder", program.folder},
                         {"bytes", program.bytes},
-                        {"build_ms", program.build_ms},
-                        {"first_dispatch_ms", program.first_dispatch_ms},
-                        {"gflops", program.gflops},
+                        {"build_ms", known(program.build_ms)},
+                        {"first_dispatch_ms", known(program.first_dispatch_ms)},
+                        {"gflops", known(program.gflops)},
                         {"times_used", program.times_used},
-                        {"last_used", program.last_used_s},
+                        {"last_used", known(program.last_used_s)},
                         {"pending", program.pending}});
   }
   return programs;
@@ -97,28 +97,34 @@ namespace {
 
 Json inspection_json(const ProgramInspection& one) {
   const CachedProgram& program = one.program;
-  Json json{{"schema", 1}, {"key", program.key.hex()}, {"label", program.label}, {"path", one.path}};
-  json["op"] = program.purpose.operation;
-  json["shape"] = program.purpose.shape;
-  json["variant"] = program.purpose.variant;
+  Json json{{"schema", 1}, {"key", program.key.hex()}, {"label", text_or_null(program.label)}, {"path", one.path}};
+  json["op"] = text_or_null(program.purpose.operation);
+  json["shape"] = text_or_null(program.purpose.shape);
+  json["variant"] = text_or_null(program.purpose.variant);
   json["pending"] = program.pending;
   json["verdict"] = one.verdict;
-  json["why"] = one.why.empty() ? Json(nullptr) : Json(one.why);
+  json["why"] = text_or_null(one.why);
   json["device"] = {{"folder", one.device.folder},
-                    {"device", one.device.device},
-                    {"kind", one.device.kind},
-                    {"driver", one.device.driver}};
-  json["entry"] = {{"schema", one.schema},
-                   {"compression", one.compression},
-                   {"format", one.format},
-                   {"signed_by", one.signed_by},
-                   {"material_bytes", one.material_bytes},
-                   {"stored_bytes", one.stored_bytes},
-                   {"inflated_bytes", one.inflated_bytes},
-                   {"build_ms", one.build_ms}};
-  json["meta"] = {
-      {"bytes", program.bytes},   {"build_ms", program.build_ms},     {"first_dispatch_ms", program.first_dispatch_ms},
-      {"gflops", program.gflops}, {"times_used", program.times_used}, {"last_used", program.last_used_s}};
+                    {"device", text_or_null(one.device.device)},
+                    {"kind", text_or_null(one.device.kind)},
+                    {"driver", text_or_null(one.device.driver)}};
+  json["entry"] = nullptr;
+  if (one.schema != 0) {
+    json["entry"] = {{"schema", one.schema},
+                     {"compression", one.compression},
+                     {"format", one.format},
+                     {"signed_by", one.signed_by},
+                     {"material_bytes", one.material_bytes},
+                     {"stored_bytes", one.stored_bytes},
+                     {"inflated_bytes", one.inflated_bytes},
+                     {"build_ms", known(one.build_ms)}};
+  }
+  json["meta"] = {{"bytes", program.bytes},
+                  {"build_ms", known(program.build_ms)},
+                  {"first_dispatch_ms", known(program.first_dispatch_ms)},
+                  {"gflops", known(program.gflops)},
+                  {"times_used", program.times_used},
+                  {"last_used", known(program.last_used_s)}};
   json["driver_files"] = Json::array();
   for (const CachedDriverFile& file : one.driver_files) {
     json["driver_files"].push_back({{"name", file.name}, {"bytes", file.bytes}});
@@ -219,17 +225,17 @@ Json cache_stats_json(const CacheConfig& cache, const CacheTotals& totals, const
   json["shared"] = shared_json(counts.shared);
   json["negative_hits"] = counts.negative_hits;
   json["processes"] = totals.processes;
-  json["since"] = totals.since_s;
-  json["updated"] = totals.updated_s;
+  json["since"] = known(totals.since_s);
+  json["updated"] = known(totals.updated_s);
   json["max_disk"] = cache.max_disk;
   json["programs"] = stored.programs_stored;
   json["pending"] = {{"programs", stored.programs_pending}, {"bytes", stored.bytes_pending}};
   json["devices"] = Json::array();
   for (const CacheDevice& one : stored.devices) {
     json["devices"].push_back({{"folder", one.folder},
-                               {"device", one.device},
-                               {"kind", one.kind},
-                               {"driver", one.driver},
+                               {"device", text_or_null(one.device)},
+                               {"kind", text_or_null(one.kind)},
+                               {"driver", text_or_null(one.driver)},
                                {"programs", one.programs},
                                {"bytes", one.bytes}});
   }

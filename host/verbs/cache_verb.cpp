@@ -40,7 +40,7 @@ Json bad_json(const std::vector<BadEntry>& bad) {
   Json json = Json::array();
   for (const BadEntry& one : bad) {
     json.push_back({{"key", one.key.hex()},
-                    {"label", one.label},
+                    {"label", text_or_null(one.label)},
                     {"folder", one.folder},
                     {"reason", one.reason},
                     {"why", one.why},
@@ -59,7 +59,7 @@ Json aside_json(const std::vector<AsideProgram>& aside) {
   Json json = Json::array();
   for (const AsideProgram& one : aside) {
     json.push_back({{"key", one.key.hex()},
-                    {"label", one.label},
+                    {"label", text_or_null(one.label)},
                     {"folder", one.folder},
                     {"state", one.quarantined ? "quarantined" : "suspect"},
                     {"why", one.why},

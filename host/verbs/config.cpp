@@ -18,7 +18,6 @@ struct CheckedJob {
 
 Json checked_json(const std::vector<CheckedJob>& jobs) {
   Json list = Json::array();
-  const auto text_or_null = [](const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); };
   for (const auto& [report, waits] : jobs) {
     list.push_back({{"name", report.name},
                     {"device", text_or_null(report.device.id)},

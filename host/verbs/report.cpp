@@ -57,13 +57,9 @@ constexpr Field run_fields[] = {{"kiln", Type::text},
                                 {"jobs[].device?.id", Type::text},
                                 {"jobs[].variant?", Type::text},
                                 {"jobs[].program.tier?", Type::text},
-                                {"jobs[].program.build_ms", Type::amount},
+                                {"jobs[].program.build_ms?", Type::amount},
                                 {"jobs[].runs", Type::count},
                                 {"jobs[].ms", Type::object},
-                                {"jobs[].ms.wall_median", Type::amount},
-                                {"jobs[].ms.wall_min", Type::amount},
-                                {"jobs[].ms.wall_max", Type::amount},
-                                {"jobs[].ms.first_result", Type::amount},
                                 {"jobs[].gflops?", Type::amount},
                                 {"jobs[].work?.flops?", Type::amount},
                                 {"jobs[].work?.bytes?", Type::amount},
@@ -71,14 +67,19 @@ constexpr Field run_fields[] = {{"kiln", Type::text},
                                 {"jobs[].verified?", Type::truth},
                                 {"total_ms", Type::amount},
                                 {"setup_ms?", Type::amount}};
+// Of a job that ran; of another they may be null.
+constexpr Field ran_fields[] = {{"ms.wall_median", Type::amount},
+                                {"ms.wall_min", Type::amount},
+                                {"ms.wall_max", Type::amount},
+                                {"ms.first_result", Type::amount}};
 // Below "cache" of a run, and at the top of a cache's statistics.
 constexpr Field count_fields[] = {
     {"memory_hits", Type::count}, {"disk_hits", Type::count},          {"misses", Type::count},
     {"builds", Type::count},      {"prepared", Type::count},           {"saved_ms", Type::number},
     {"rejected{}", Type::count},  {"shared?.layer_hits", Type::count}, {"shared?.hits", Type::count}};
 constexpr Field cache_fields[] = {{"directory", Type::text},           {"processes", Type::count},
-                                  {"programs", Type::count},           {"devices[].device", Type::text},
-                                  {"devices[].folder", Type::text},    {"devices[].driver", Type::text},
+                                  {"programs", Type::count},           {"devices[].device?", Type::text},
+                                  {"devices[].folder", Type::text},    {"devices[].driver?", Type::text},
                                   {"devices[].programs", Type::count}, {"devices[].bytes", Type::count}};
 constexpr Field span_fields[] = {{"name", Type::text}, {"cat?", Type::text}, {"pid", Type::count},
                                  {"tid", Type::count}, {"ts", Type::amount}, {"dur", Type::amount}};
@@ -270,6 +271,10 @@ Result<Source> read_document(Json document) {
     if (trace) return Source{"trace", trace_content(document)};
     if (run) {
       check_fields(document, run_fields);
+      for (std::size_t i = 0; i < document["jobs"].size(); ++i) {
+        const Json& job = document["jobs"][i];
+        if (job["status"] == "ok" && job["runs"] != 0) check_fields(job, ran_fields, "jobs[" + std::to_string(i) + "]");
+      }
       check_fields(document["cache"], count_fields, "cache");
       return Source{"run", std::move(document)};
     }

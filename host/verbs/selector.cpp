@@ -226,7 +226,7 @@ Json arm_json(const LearnedArm& arm) {
           {"runs", arm.runs},
           {"ms", arm.runs > 0 ? Json(to_ms(arm.run_ns)) : Json(nullptr)},
           {"deviation", arm.runs > 0 ? Json(arm.deviation) : Json(nullptr)},
-          {"transfer_ms", to_ms(arm.transfer_ns)},
+          {"transfer_ms", arm.runs > 0 ? Json(to_ms(arm.transfer_ns)) : Json(nullptr)},
           {"first_runs", arm.first_runs},
           {"first_ms", arm.first_runs > 0 ? Json(to_ms(arm.first_ns)) : Json(nullptr)},
           {"looks", arm.looks},

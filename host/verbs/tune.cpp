@@ -47,29 +47,27 @@ Json json_of(const std::vector<TunedJob>& jobs) {
   for (const TunedJob& job : jobs) {
     const TuneOutcome& outcome = job.outcome;
     const bool ok = job.status.ok();
-    const auto rate_or_null = [&](std::uint64_t ns) {
-      return job.flops > 0 ? Json(rate(job.flops, ns)) : Json(nullptr);
-    };
-    list.push_back(
-        {{"name", job.name},
-         {"device", job.device},
-         {"error", ok ? Json(nullptr) : Json(job.status.message)},
-         {"variant", ok ? Json(outcome.variant) : Json(nullptr)},
-         {"ms", ok ? Json(to_ms(outcome.wall_ns)) : Json(nullptr)},
-         {"baseline_ms", ok ? Json(to_ms(outcome.baseline_wall_ns)) : Json(nullptr)},
-         {"gflops", rate_or_null(outcome.wall_ns)},
-         {"gflops_device", rate_or_null(outcome.device_ns)},
-         {"baseline_gflops_device", rate_or_null(outcome.baseline_device_ns)},
-         {"baseline_gflops", rate_or_null(outcome.baseline_wall_ns)},
-         {"decision", ok ? Json(to_string(outcome.decision)) : Json(nullptr)},
-         {"note", outcome.note.empty() ? Json(nullptr) : Json(outcome.note)},
-         {"incumbent", outcome.incumbent.empty() ? Json(nullptr) : Json(outcome.incumbent)},
-         {"incumbent_ms", outcome.incumbent_wall_ns == 0 ? Json(nullptr) : Json(to_ms(outcome.incumbent_wall_ns))},
-         {"contention", ok ? Json(outcome.contention) : Json(nullptr)},
-         {"space", outcome.space},
-         {"candidates", outcome.candidates},
-         {"known", outcome.known},
-         {"rejected", outcome.rejected}});
+    const auto ms_or_null = [&](std::uint64_t ns) { return ok ? known(to_ms(ns)) : Json(nullptr); };
+    const auto rate_or_null = [&](std::uint64_t ns) { return ok ? known(rate(job.flops, ns)) : Json(nullptr); };
+    list.push_back({{"name", job.name},
+                    {"device", job.device},
+                    {"error", ok ? Json(nullptr) : Json(job.status.message)},
+                    {"variant", ok ? Json(outcome.variant) : Json(nullptr)},
+                    {"ms", ms_or_null(outcome.wall_ns)},
+                    {"baseline_ms", ms_or_null(outcome.baseline_wall_ns)},
+                    {"gflops", rate_or_null(outcome.wall_ns)},
+                    {"gflops_device", rate_or_null(outcome.device_ns)},
+                    {"baseline_gflops_device", rate_or_null(outcome.baseline_device_ns)},
+                    {"baseline_gflops", rate_or_null(outcome.baseline_wall_ns)},
+                    {"decision", ok ? Json(to_string(outcome.decision)) : Json(nullptr)},
+                    {"note", text_or_null(outcome.note)},
+                    {"incumbent", text_or_null(outcome.incumbent)},
+                    {"incumbent_ms", known(to_ms(outcome.incumbent_wall_ns))},
+                    {"contention", ok ? Json(outcome.contention) : Json(nullptr)},
+                    {"space", outcome.space},
+                    {"candidates", outcome.candidates},
+                    {"known", outcome.known},
+                    {"rejected", outcome.rejected}});
   }
   return {{"schema", 1}, {"jobs", list}};
 }
@@ -276,15 +274,14 @@ std::vector<Winner> sample_of(std::vector<Winner> winners, std::size_t most) {
 Json audited_json(const std::vector<Audited>& audited) {
   Json list = Json::array();
   for (const Audited& one : audited) {
-    const auto ms = [&](std::uint64_t ns) { return ns == 0 ? Json(nullptr) : Json(to_ms(ns)); };
     list.push_back({{"device", one.device},
-                    {"spec", one.spec},
-                    {"variant", one.outcome.variant},
+                    {"spec", text_or_null(one.spec)},
+                    {"variant", text_or_null(one.outcome.variant)},
                     {"holds", one.holds()},
-                    {"stale", one.outcome.stale.empty() ? Json(nullptr) : Json(one.outcome.stale)},
+                    {"stale", text_or_null(one.outcome.stale)},
                     {"error", one.status.ok() ? Json(nullptr) : Json(one.status.message)},
-                    {"wall_ms", ms(one.outcome.wall_ns)},
-                    {"tuned_wall_ms", ms(one.outcome.recorded_wall_ns)}});
+                    {"wall_ms", known(to_ms(one.outcome.wall_ns))},
+                    {"tuned_wall_ms", known(to_ms(one.outcome.recorded_wall_ns))}});
   }
   return list;
 }

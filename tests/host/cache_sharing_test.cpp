@@ -100,7 +100,13 @@ TEST_CASE("sharing: push and pull by hand, and the status of a remote") {
   CHECK(status.status == 0);
   CHECK(status.json()["remotes"][0]["reachable"] == true);
   CHECK(status.json()["remotes"][0]["accepted"][0]["name"] == "ci");
+  CHECK(status.json()["remotes"][0]["answer_ms"].is_number());
   CHECK(status.json()["counts"]["hits"] == 0);
+  const std::string absent = reader.config(remote("file:///there/is/none", false));
+  const auto unreached = reader.kiln({"cache", "remote", "status", absent, "--json"}).json()["remotes"][0];
+  CHECK(unreached["reachable"] == false);
+  CHECK(unreached["answer_ms"].is_null());
+  CHECK(unreached["round_trip_ms"].is_null());
   std::filesystem::permissions(reader.folder / "cache", std::filesystem::perms(0770));
   const Finished unread = reader.kiln({"cache", "remote", "status", read, "--json"});
   CHECK(unread.status == 1);

@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 
 using namespace kiln::test;
@@ -176,6 +177,41 @@ TEST_CASE("kiln cache: a label cannot command the terminal") {
   const Finished list = described.cache.kiln_cache({"list"});
   CHECK_THAT(list.out, Contains("\\x1b[2J\\nevil"));
   CHECK(list.out.find('\033') == std::string::npos);
+}
+
+TEST_CASE("kiln cache: what is not known is null for machines, never 0 or an empty text") {
+  const Described described;
+  const std::filesystem::path program = described.cache.file_of("two");
+  std::filesystem::remove(std::filesystem::path(program).replace_extension(".meta"));
+  std::filesystem::remove(program.parent_path().parent_path() / "manifest.json");
+  std::filesystem::resize_file(program, 10);
+  const std::string key = described.cache.key_of("two");
+  const auto listed = described.cache.kiln_cache({"list", "--json"}).json()["programs"];
+  const auto two = std::ranges::find_if(listed, [&](const auto& one) { return one["key"] == key; });
+  REQUIRE(two != listed.end());
+  const auto inspected = described.cache.kiln_cache({"inspect", key, "--json"}).json();
+  for (const char* fact : {"label", "op", "shape", "variant"}) {
+    INFO(fact);
+    CHECK((*two)[fact].is_null());
+    CHECK(inspected[fact].is_null());
+  }
+  for (const char* figure : {"build_ms", "first_dispatch_ms", "gflops"}) {
+    INFO(figure);
+    CHECK((*two)[figure].is_null());
+    CHECK(inspected["meta"][figure].is_null());
+  }
+  CHECK((*two)["last_used"] > 0);
+  CHECK(inspected["entry"].is_null());
+  CHECK(inspected["device"]["driver"].is_null());
+  CHECK(described.cache.kiln_cache({"verify", "--json"}).json()["bad"][0]["label"].is_null());
+  const auto stats = described.cache.kiln_cache({"stats", "--json"}).json();
+  CHECK(stats["since"] == 1700000000);
+  CHECK(std::ranges::count_if(stats["devices"], [](const auto& one) { return one["device"].is_null(); }) == 1);
+  CHECK(described.cache.kiln_cache({"clear", "--all"}).status == 0);
+  const auto unused = described.cache.kiln_cache({"stats", "--json"}).json();
+  CHECK(unused["processes"] == 0);
+  CHECK(unused["since"].is_null());
+  CHECK(unused["updated"].is_null());
 }
 
 TEST_CASE("kiln cache: usage errors end with 2 and name what was given and what is expected") {

@@ -3,6 +3,8 @@
 
 #include "data/npy.hpp"
 
+#include <kiln/run_request.hpp>
+
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -155,12 +157,34 @@ TEST_CASE("run --json has the same keys where a job failed") {
   const json job = finished.json()["jobs"][0];
   CHECK(keys_of(job).size() == 19);
   CHECK_THAT(job["error"].get<std::string>(), Contains("own.cl"));
-  for (const char* none : {"device", "variant", "verified", "max_rel_error", "error_bound", "output"}) {
+  for (const char* none : {"device", "variant", "verified", "max_rel_error", "error_bound", "output", "gflops"}) {
     INFO(none);
     CHECK(job[none].is_null());
   }
   CHECK(job["program"]["tier"].is_null());
+  CHECK(job["program"]["build_ms"].is_null());
+  for (const auto& time : job["ms"]) CHECK(time.is_null());
   check_cache(finished.json()["cache"]);
+}
+
+TEST_CASE("a report of a pipeline that was not begun holds no figure that it does not know") {
+  kiln::RunReport report;
+  report.op = "pipeline";
+  report.status = kiln::unavailable("no device");
+  json job = json::parse(kiln::report_json(report));
+  for (const auto& time : job["ms"]) CHECK(time.is_null());
+  CHECK(job["memory"] == json{{"intermediates", nullptr}, {"live", nullptr}});
+  report.status = {};
+  report.steps.emplace_back().tier = kiln::Tier::disk;
+  report.tier = kiln::Tier::disk;
+  report.median.wall_ns = report.wall_min_ns = report.wall_max_ns = 2'000'000;
+  job = json::parse(kiln::report_json(report, 3.5));
+  CHECK(job["memory"] == json{{"intermediates", 0}, {"live", 0}});
+  CHECK(job["program"]["build_ms"] == 0);
+  CHECK(job["ms"]["queue"] == 0);
+  CHECK(job["ms"]["wall_max"] == 2);
+  CHECK(job["ms"]["first_result"] == 3.5);
+  CHECK(job["ms"]["device"].is_null());  // it has no clock
 }
 
 TEST_CASE("devices lists what there is, for people and for machines") {

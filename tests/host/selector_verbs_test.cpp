@@ -82,6 +82,7 @@ TEST_CASE("selector verbs: what a run learned is shown, explained, replayed and 
     }
     return runs;
   };
+  for (const auto& arm : model["arms"]) CHECK(arm["transfer_ms"].is_null() == (arm["runs"] == 0));
   CHECK(runs_on("cpu") > 0);
   CHECK(runs_on("opengl:0") > 0);
   CHECK(model["not_learned"].value("first_run", 0) > 0);

@@ -101,6 +101,20 @@ TEST_CASE("tune finds a winner, keeps it, and a later run uses it without buildi
   CHECK(again.json()["jobs"][0]["known"] >= 1);
 }
 
+TEST_CASE("tune: of a job that was not measured every time and rate is null") {
+  const TemporaryFolder folder;
+  const Finished finished = run_kiln(
+      {"tune", folder.write("layer.toml", layer), "--json", "--device", "cpu", "--cache-dir", folder / "cache"});
+  INFO(finished.err);
+  const auto job = finished.json()["jobs"][0];
+  CHECK_FALSE(job["error"].is_null());
+  for (const char* figure :
+       {"ms", "baseline_ms", "gflops", "gflops_device", "baseline_gflops", "baseline_gflops_device"}) {
+    INFO(figure);
+    CHECK(job[figure].is_null());
+  }
+}
+
 TEST_CASE("tune that is interrupted keeps what it measured") {
   const TemporaryFolder folder;
   ProcessOptions options;

@@ -95,6 +95,19 @@ TEST_CASE("kiln report: a field that is not as expected is named with its place 
   CHECK_THAT(refusal_of(folder, trace.dump()).why, Contains("traceEvents[0].dur"));
 }
 
+TEST_CASE("kiln report: times are needed of jobs that ran, and null of others") {
+  const TemporaryFolder folder;
+  json run = run_document("disk");
+  run["jobs"][0]["ms"]["wall_min"] = nullptr;
+  CHECK_THAT(refusal_of(folder, run.dump()).why, Contains("jobs[0].ms.wall_min: expected a number of at least 0"));
+  run["jobs"][0].update({{"status", "internal"}, {"error", "it broke"}, {"runs", 0}, {"gflops", nullptr}});
+  run["jobs"][0]["program"].update({{"tier", nullptr}, {"build_ms", nullptr}});
+  for (json& time : run["jobs"][0]["ms"]) time = nullptr;
+  const Refusal taken = refusal_of(folder, run.dump());
+  INFO(taken.why);
+  CHECK(taken.status == 0);
+}
+
 TEST_CASE("kiln report: a run that found programs more slowly than they were built is no error") {
   const TemporaryFolder folder;
   json run = run_document("disk");
