@@ -33,6 +33,12 @@ std::vector<WarmJob> jobs_of(const Config& config, bool& all_made) {
   return jobs;
 }
 
+WarmReport failed_with(Status why) {
+  WarmReport report;
+  report.first_failure = std::move(why);
+  return report;
+}
+
 Json warm_json(const std::vector<WarmedDevice>& devices) {
   Json list = Json::array();
   for (const auto& [device, report] : devices) {
@@ -160,12 +166,12 @@ int cache_bake(const Options& options) {
         request.progress = [&](std::size_t done, std::size_t of) { bar.at(done, of); };
         auto report = bake_target(session, target, request, opened);
         if (interrupted()) break;
-        if (report) {
-          baked.push_back({target, std::move(*report)});
-        } else {
+        if (!report) {
           complain(visible(report.error().message));
           well = false;
+          report = failed_with(report.error());
         }
+        baked.push_back({target, std::move(*report)});
       }
     }
     (void)session.runtime().persist();
@@ -229,7 +235,7 @@ int cache_warm(const Options& options) {
       if (!report) {
         complain(visible(report.error().message));
         well = false;
-        continue;
+        report = failed_with(report.error());
       }
       warmed.push_back({device, std::move(*report)});
     }

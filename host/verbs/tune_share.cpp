@@ -194,9 +194,9 @@ int tune_push(const Options& options) {
       remotes.push_back({{"url", outcome.url}, {"error", outcome.failure.message}});
     }
     const std::string winners = exchange->winners_text(device);
-    if (winners.empty()) continue;
-    const std::size_t records = static_cast<std::size_t>(std::ranges::count(winners, '\n')) - 1;
-    if (!all_read && std::ranges::none_of(cache.remotes, &RemoteConfig::writes)) {
+    if (winners.empty() && all_read) continue;
+    const std::size_t records = winners.empty() ? 0 : static_cast<std::size_t>(std::ranges::count(winners, '\n')) - 1;
+    if (winners.empty() || (!all_read && std::ranges::none_of(cache.remotes, &RemoteConfig::writes))) {
       json.push_back({{"device", device.id}, {"winners", records}, {"remotes", std::move(remotes)}});
       continue;
     }

@@ -220,6 +220,12 @@ TEST_CASE("sharing: winners of a remote that cannot be read are not replaced") {
   CHECK_THAT(refused.err, Contains("nobody"));
   CHECK(refused.json()["devices"][0]["remotes"][0]["error"].is_string());
   CHECK(std::filesystem::file_size(objects[0]) == others.size());
+  const SharingUser other;  // who has tuned nothing
+  REQUIRE(other.kiln({"cache", "key", "create", "ci"}).status == 0);
+  const Finished unread = other.kiln({"tune", "push", does_not, "--device", device, "--json"});
+  CHECK(unread.status == 1);
+  CHECK(unread.json()["devices"][0]["winners"] == 0);
+  CHECK(unread.json()["devices"][0]["remotes"][0]["error"].is_string());
   // What is no object of an accepted key is replaced.
   CHECK(push(reads).status == 0);
   CHECK(std::filesystem::file_size(objects[0]) > others.size());

@@ -136,6 +136,10 @@ TEST_CASE("every --json output is as docs/json-output.schema.json describes it")
       {"cache", "bake", remote, "--for", "opengl:0", "--for", "none", "--sign-with", "ci", "--output", "baked"},
       folder);
   CHECK(baked["layer"]["programs"] > 0);
+  REQUIRE(baked["targets"].size() == 2);
+  CHECK(baked["targets"][0]["error"].is_null());
+  CHECK(baked["targets"][1]["target"] == "none");
+  CHECK(baked["targets"][1]["error"].is_string());
   check_verb("cache-prune", {"cache", "prune", "--max-age", "1d"}, folder);
   check_verb("selector-show", {"selector", "show"}, folder);
   check_verb("selector-explain", {"selector", "explain", "jobs.toml"}, folder);
