@@ -308,6 +308,9 @@ std::string stats_text(const CacheConfig& cache, const CacheTotals& totals, cons
 }  // namespace
 
 int cache_stats(const Options& options) {
+  if (options.cache.prometheus && options.json) {
+    return complain_of(invalid_argument("kiln cache stats: --prometheus and --json: expected one of them"));
+  }
   CacheConfig cache;
   if (const auto end = read_cache_config(options, cache)) return *end;
   const auto exists = cache_exists(cache);

@@ -147,6 +147,9 @@ TunedJob tune_job(const RunRequest& request, const std::string& device, Session&
 int tune(const Options& options) {
   Session session(options);
   if (const auto end = session.open_runtime(MissingPlugins::end, JobFiles::check)) return *end;
+  if (session.config().jobs.empty()) {
+    return session.refuse("no [[job]]: nothing to tune", options.sources.file.value_or("the configuration").string());
+  }
   if (const auto end = session.check_devices()) return *end;
   install_interrupt_handlers();
   const std::string asked = options.device.empty() ? session.config().device.prefer : options.device;

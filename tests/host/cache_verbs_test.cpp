@@ -225,6 +225,7 @@ TEST_CASE("kiln cache: usage errors end with 2 and name what was given and what 
       {{"inspect", ""}, {"nothing named"}},
       {{"inspect", "a", "b"}, {"unexpected argument 'b'"}},
       {{"stats", "x"}, {"unexpected argument 'x' after 'stats'"}},
+      {{"stats", "--prometheus", "--json"}, {"--prometheus and --json: expected one of them"}},
       {{"prune", "--max-age", "30"}, {"--max-age", "\"30\"", "a duration", "units"}},
       {{"prune", "--max-age", "-3d"}, {"--max-age", "\"-3d\""}},
       {{"prune", "--max-age", "3 days"}, {"--max-age", "\"3 days\"", "units", "d"}},

@@ -115,6 +115,14 @@ TEST_CASE("tune: of a job that was not measured every time and rate is null") {
   }
 }
 
+TEST_CASE("tune refuses a file without a job") {
+  const TemporaryFolder folder;
+  const auto file = folder.write("none.toml", "[selector]\nlog = true\n");
+  const Finished finished = run_kiln({"tune", file, "--cache-dir", folder / "cache"});
+  CHECK(finished.status == 2);
+  CHECK_THAT(finished.err, Contains(file.string() + ": no [[job]]: nothing to tune"));
+}
+
 TEST_CASE("tune that is interrupted keeps what it measured") {
   const TemporaryFolder folder;
   ProcessOptions options;
