@@ -140,6 +140,14 @@ TEST_CASE("vulkan: what a program needs and the device lacks is named", "[vulkan
        "a workgroup of 4096x1x1"},
       {"#version 450\n" + lanes + buffer + "shared float s[1000000];\nvoid main() { s[0] = x[0]; x[0] = s[1]; }\n",
        "4000000 bytes of shared memory"},
+      {"#version 450\n" + lanes + buffer +
+           "shared uint s[65536][65536][65536][65536];\n"
+           "void main() { s[0][0][0][0] = 1; barrier(); x[0] = s[0][0][0][0]; }\n",
+       "bytes of shared memory, the device has"},
+      {"#version 450\n" + lanes + buffer +
+           "shared uint s[65536][65536][65536][8192], t[65536][65536][65536][8192];\n"
+           "void main() { s[0][0][0][0] = t[0][0][0][0]; barrier(); x[0] = s[0][0][0][0]; }\n",
+       "bytes of shared memory, the device has"},
       {"#version 450\n#extension GL_EXT_buffer_reference : require\n" + lanes +
            "layout(buffer_reference, std430) buffer P { float v[]; };\n"
            "layout(push_constant) uniform Push { P p; };\nvoid main() { p.v[0] = 1.0; }\n",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <string_view>
 #include <vector>
 
@@ -12,6 +13,13 @@ using Instruction = SpirvModule::Instruction;
 
 std::uint32_t operand(Instruction instruction, std::size_t i) { return SpirvModule::operand(instruction, i); }
 spv::Op op(Instruction instruction) { return SpirvModule::op(instruction); }
+
+// Sizes, of which one that 64 bits do not hold is the greatest.
+constexpr std::uint64_t most_bytes = std::numeric_limits<std::uint64_t>::max();
+std::uint64_t sum(std::uint64_t a, std::uint64_t b) noexcept { return a > most_bytes - b ? most_bytes : a + b; }
+std::uint64_t product(std::uint64_t a, std::uint64_t b) noexcept {
+  return b != 0 && a > most_bytes / b ? most_bytes : a * b;
+}
 
 // int, uint and bool may stand for each other: their bits lie alike.
 ElementType common(ElementType a, ElementType b) noexcept {
@@ -48,11 +56,11 @@ std::uint64_t SpirvModule::natural_bytes(std::uint32_t type, int depth) const {
       return operand(declared, 2) / 8;
     case spv::OpTypeVector:
     case spv::OpTypeMatrix:
-      return natural_bytes(operand(declared, 2), depth + 1) * operand(declared, 3);
+      return product(natural_bytes(operand(declared, 2), depth + 1), operand(declared, 3));
     case spv::OpTypeArray:
-      return natural_bytes(operand(declared, 2), depth + 1) * constant(operand(declared, 3)).value_or(0);
+      return product(natural_bytes(operand(declared, 2), depth + 1), constant(operand(declared, 3)).value_or(0));
     case spv::OpTypeStruct:
-      for (std::size_t i = 2; i < declared.size(); ++i) bytes += natural_bytes(declared[i], depth + 1);
+      for (std::size_t i = 2; i < declared.size(); ++i) bytes = sum(bytes, natural_bytes(declared[i], depth + 1));
       return bytes;
     default:
       return 0;
@@ -62,7 +70,9 @@ std::uint64_t SpirvModule::natural_bytes(std::uint32_t type, int depth) const {
 std::uint64_t SpirvModule::bytes_of_shared() const {
   std::uint64_t bytes = 0;
   for (const SpirvVariable& variable : variables_) {
-    if (variable.storage == spv::StorageClassWorkgroup && variable.used) bytes += natural_bytes(variable.type, 0);
+    if (variable.storage == spv::StorageClassWorkgroup && variable.used) {
+      bytes = sum(bytes, natural_bytes(variable.type, 0));
+    }
   }
   return bytes;
 }
@@ -158,18 +168,19 @@ std::uint64_t SpirvTypes::end_of(std::uint32_t type, std::uint64_t offset, const
     facts.any = true;
     const std::uint64_t vectors = matrix.row_major ? leaf->rows : leaf->columns;
     const std::uint64_t vector = leaf->components() / vectors * leaf->bytes;
-    return offset + (leaf->columns > 1 ? (vectors - 1) * matrix.matrix_stride : 0) + vector;
+    return sum(offset, (leaf->columns > 1 ? (vectors - 1) * matrix.matrix_stride : 0) + vector);
   }
   if (op(declared) == spv::OpTypeArray || op(declared) == spv::OpTypeRuntimeArray) {
     const std::uint32_t count =
         op(declared) == spv::OpTypeArray ? module_.constant(operand(declared, 3)).value_or(1) : 1;
     const std::uint64_t stride = module_.decoration(type, spv::DecorationArrayStride).value_or(0);
-    return end_of(operand(declared, 2), offset + (std::max(count, 1U) - 1) * stride, matrix, facts, depth + 1);
+    const std::uint64_t last = sum(offset, (std::max(count, 1U) - 1) * stride);
+    return end_of(operand(declared, 2), last, matrix, facts, depth + 1);
   }
   std::uint64_t end = offset;
   for (std::uint32_t i = 0; op(declared) == spv::OpTypeStruct && i + 2 < declared.size(); ++i) {
     const UniformPlace place = place_of(type, i);
-    end = std::max(end, end_of(declared[i + 2], offset + place.offset, place, facts, depth + 1));
+    end = std::max(end, end_of(declared[i + 2], sum(offset, place.offset), place, facts, depth + 1));
   }
   return end;
 }
@@ -212,14 +223,14 @@ std::uint64_t SpirvTypes::bytes_without_padding(std::uint32_t type, int depth) c
   if (depth > deepest) return 0;
   if (op(declared) == spv::OpTypeArray) {
     const std::uint64_t count = module_.constant(operand(declared, 3)).value_or(0);
-    return count * bytes_without_padding(operand(declared, 2), depth + 1);
+    return product(count, bytes_without_padding(operand(declared, 2), depth + 1));
   }
   if (op(declared) != spv::OpTypeStruct) return 0;
   std::uint64_t bytes = 0;
   for (std::uint32_t i = 0; i + 2 < declared.size(); ++i) {
     const std::uint64_t member = bytes_without_padding(declared[i + 2], depth + 1);
     if (member == 0) return 0;
-    bytes += member;
+    bytes = sum(bytes, member);
   }
   return bytes;
 }
