@@ -417,8 +417,10 @@ Result<std::unique_ptr<Program>> load_program(const std::shared_ptr<Gpu>& gpu, c
   if (made == VK_PIPELINE_COMPILE_REQUIRED_EXT) {
     return corrupt(what + ": the driver did not take its stored code: it would compile the program anew");
   }
-  if (Status status = gpu->check(made, "loading a pipeline"); !status.ok()) {
-    return status.code == StatusCode::device_lost ? status : corrupt(what + ": " + status.message);
+  if (Status status = gpu->check(made, "loading a pipeline").within(what); !status.ok()) {
+    // A lost device and a shortage say nothing of the entry.
+    const bool passing = status.code == StatusCode::device_lost || status.code == StatusCode::unavailable;
+    return passing ? status : corrupt(status.message);
   }
   if (has_code && gpu->creation_feedback() && !maker.hit()) {
     return corrupt(what + ": the driver did not take its stored code: it compiled the program anew");

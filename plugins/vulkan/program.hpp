@@ -68,6 +68,7 @@ Result<std::unique_ptr<Program>> build_program(const std::shared_ptr<Gpu>& gpu, 
                                                WorkCounters& counters);
 
 // corrupt: the entry is damaged, another driver's, or the driver would compile it anew. unsupported: another format.
+// unavailable: there is no memory for it now.
 // Counts a load when the driver gets the entry.
 Result<std::unique_ptr<Program>> load_program(const std::shared_ptr<Gpu>& gpu, const KernelSource& source,
                                               const ProgramBinary& binary, WorkCounters& counters);

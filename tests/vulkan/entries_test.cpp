@@ -158,6 +158,17 @@ TEST_CASE("vulkan entries: one that crashes the driver kills one process, then i
   CHECK(served.json()["cache"]["builds"] >= 1);
 }
 
+TEST_CASE("vulkan entries: a shortage of memory while one is loaded does not remove it", "[vulkan][entries]") {
+  if (!Vulkan::instance().usable()) return;
+  const Runs runs;
+  runs.expect(0, 2);
+  const Finished finished = runs.run({{"FAULTY_VULKAN_PIPELINES", "oom"}});
+  INFO(finished.err << finished.out);
+  CHECK(finished.status > 0);
+  CHECK_THAT(finished.out, Catch::Contains("VK_ERROR_OUT_OF_DEVICE_MEMORY"));
+  runs.expect(2, 0);
+}
+
 // libkiln_glslang.so lies in the folder above the plugin's own, and here it does not.
 TEST_CASE("vulkan entries: a process that only loads programs needs no compiler, and one that builds names it",
           "[vulkan][entries]") {

@@ -1,6 +1,7 @@
-// A Vulkan loader for tests: the machine's own, but for pipelines, whose creation kills the process where the variable
-// FAULTY_VULKAN_PIPELINES is "crash", and for the most workgroups of a dispatch, which are FAULTY_VULKAN_WORKGROUPS
-// where it is set. The plugin opens it by [plugin.vulkan] vulkan_library.
+// A Vulkan loader for tests: the machine's own, but for what these variables say where they are set. The plugin opens
+// it by [plugin.vulkan] vulkan_library.
+//   FAULTY_VULKAN_PIPELINES   what the creation of a pipeline does: "crash" kills the process, "oom" finds no memory
+//   FAULTY_VULKAN_WORKGROUPS  the most workgroups of a dispatch
 #include <dlfcn.h>
 
 #define VK_NO_PROTOTYPES
@@ -27,7 +28,9 @@ VKAPI_ATTR VkResult VKAPI_CALL create_pipelines(VkDevice device, VkPipelineCache
                                                 const VkComputePipelineCreateInfo* infos,
                                                 const VkAllocationCallbacks* allocator, VkPipeline* pipelines) {
   const char* const fault = std::getenv("FAULTY_VULKAN_PIPELINES");
-  if (fault != nullptr && std::strcmp(fault, "crash") == 0) std::raise(SIGSEGV);
+  const auto is = [fault](const char* name) { return fault != nullptr && std::strcmp(fault, name) == 0; };
+  if (is("crash")) std::raise(SIGSEGV);
+  if (is("oom")) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
   return real_create(device, cache, count, infos, allocator, pipelines);
 }
 
