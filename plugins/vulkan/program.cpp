@@ -198,12 +198,14 @@ class ProgramMaker {
     program_->pipeline_ = OwnedPipeline(gpu_);
     result =
         vk.CreateComputePipelines(gpu_.handle(), program_->cache_.get(), 1, &info, nullptr, program_->pipeline_.out());
-    hit_ = (feedback.flags & VK_PIPELINE_CREATION_FEEDBACK_APPLICATION_PIPELINE_CACHE_HIT_BIT_EXT) != 0;
+    compiled_ = (feedback.flags & (VK_PIPELINE_CREATION_FEEDBACK_VALID_BIT_EXT |
+                                   VK_PIPELINE_CREATION_FEEDBACK_APPLICATION_PIPELINE_CACHE_HIT_BIT_EXT)) ==
+                VK_PIPELINE_CREATION_FEEDBACK_VALID_BIT_EXT;
     return result;
   }
 
-  // Whether the driver says that it took the code from the cache.
-  bool hit() const noexcept { return hit_; }
+  // Whether the driver says that it took no code from the cache. It may say nothing.
+  bool compiled() const noexcept { return compiled_; }
 
   std::unique_ptr<Program> take() {
     std::size_t cached = 0;
@@ -332,7 +334,7 @@ class ProgramMaker {
   Gpu& gpu_;
   const KernelSource& source_;
   std::unique_ptr<VulkanProgram> program_;
-  bool hit_ = false;
+  bool compiled_ = false;
 };
 
 namespace {
@@ -413,7 +415,8 @@ Result<std::unique_ptr<Program>> load_program(const std::shared_ptr<Gpu>& gpu, c
   counters.loads.fetch_add(1, std::memory_order_relaxed);
   // A driver that stores code must not compile it again; one that stores a header only (lavapipe) always does.
   const bool has_code = entry->cache.size() > cache_header_bytes;
-  const VkResult made = maker.create(entry->cache, !(has_code && gpu->cache_control()));
+  const bool may_compile = !has_code || !gpu->cache_control();
+  const VkResult made = maker.create(entry->cache, may_compile);
   if (made == VK_PIPELINE_COMPILE_REQUIRED_EXT) {
     return corrupt(what + ": the driver did not take its stored code: it would compile the program anew");
   }
@@ -422,7 +425,7 @@ Result<std::unique_ptr<Program>> load_program(const std::shared_ptr<Gpu>& gpu, c
     const bool passing = status.code == StatusCode::device_lost || status.code == StatusCode::unavailable;
     return passing ? status : corrupt(status.message);
   }
-  if (has_code && gpu->creation_feedback() && !maker.hit()) {
+  if (has_code && may_compile && maker.compiled()) {
     return corrupt(what + ": the driver did not take its stored code: it compiled the program anew");
   }
   return maker.take();

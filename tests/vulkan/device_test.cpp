@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <string>
 
 #include <kiln/digest.hpp>
@@ -126,6 +127,26 @@ TEST_CASE("vulkan: an entry cut at any length is refused", "[vulkan][entry]") {
     REQUIRE_FALSE(loaded);
     CHECK(loaded.error().code == StatusCode::corrupt);
   }
+}
+
+TEST_CASE("vulkan: a stored program counts as compiled anew only where the driver says so", "[vulkan][entry]") {
+  if (!Vulkan::instance().usable()) return;
+  const KernelSource source = doubling();
+  ProgramBinary entry = entry_of(source);
+  const bool has_code = entry.bytes.size() > cache_data_at(entry) + 32;
+  if (!has_code) entry.bytes.push_back(std::byte{0});  // lavapipe does not look at it
+  entry = with_byte(std::move(entry), 36, std::byte{0});
+  const auto load_with = [&](const std::map<std::string, std::string>& faults) {
+    support::FaultyVulkan faulty(faults);
+    const auto loaded = faulty.plugin().open("vulkan:0")->load(source, entry);
+    return loaded ? Status() : loaded.error();
+  };
+  CHECK(load_with({{"FAULTY_VULKAN_PIPELINES", "silent"}}).ok());
+  CHECK(load_with({{"FAULTY_VULKAN_PIPELINES", "silent"}, {"FAULTY_VULKAN_WITHOUT", "cache_control"}}).ok());
+  const Status anew = load_with({{"FAULTY_VULKAN_WITHOUT", "cache_control"}});
+  INFO(anew.text());
+  CHECK(anew.ok() == has_code);
+  if (!has_code) CHECK_THAT(anew.message, Catch::Contains("it compiled the program anew"));
 }
 
 TEST_CASE("vulkan: what a program needs and the device lacks is named", "[vulkan][refusal]") {

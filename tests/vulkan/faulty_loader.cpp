@@ -1,6 +1,8 @@
 // A Vulkan loader for tests: the machine's own, but for what these variables say where they are set. The plugin opens
 // it by [plugin.vulkan] vulkan_library.
-//   FAULTY_VULKAN_PIPELINES   what the creation of a pipeline does: "crash" kills the process, "oom" finds no memory
+//   FAULTY_VULKAN_PIPELINES   what the creation of a pipeline does: "crash" kills the process, "oom" finds no memory,
+//                             "silent" compiles whatever the flags say, and gives no feedback
+//   FAULTY_VULKAN_WITHOUT     a feature that no device has: "cache_control"
 //   FAULTY_VULKAN_WORKGROUPS  the most workgroups of a dispatch
 #include <dlfcn.h>
 
@@ -10,8 +12,25 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <type_traits>
+#include <vector>
 
 namespace {
+
+// Whether the variable has this value.
+bool is_set(const char* variable, const char* value) {
+  const char* const found = std::getenv(variable);
+  return found != nullptr && std::strcmp(found, value) == 0;
+}
+
+// The structure of this type in a chain; null: there is none.
+template <class Structure>
+Structure* find_in(const void* chain, VkStructureType type) {
+  for (auto* at = static_cast<const VkBaseInStructure*>(chain); at != nullptr; at = at->pNext) {
+    if (at->sType == type) return reinterpret_cast<Structure*>(const_cast<VkBaseInStructure*>(at));
+  }
+  return nullptr;
+}
 
 PFN_vkGetInstanceProcAddr real_loader() {
   static void* const library = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -27,11 +46,31 @@ PFN_vkCreateComputePipelines real_create = nullptr;
 VKAPI_ATTR VkResult VKAPI_CALL create_pipelines(VkDevice device, VkPipelineCache cache, uint32_t count,
                                                 const VkComputePipelineCreateInfo* infos,
                                                 const VkAllocationCallbacks* allocator, VkPipeline* pipelines) {
-  const char* const fault = std::getenv("FAULTY_VULKAN_PIPELINES");
-  const auto is = [fault](const char* name) { return fault != nullptr && std::strcmp(fault, name) == 0; };
-  if (is("crash")) std::raise(SIGSEGV);
-  if (is("oom")) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
-  return real_create(device, cache, count, infos, allocator, pipelines);
+  constexpr const char* variable = "FAULTY_VULKAN_PIPELINES";
+  if (is_set(variable, "crash")) std::raise(SIGSEGV);
+  if (is_set(variable, "oom")) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+  if (!is_set(variable, "silent")) return real_create(device, cache, count, infos, allocator, pipelines);
+  std::vector<VkComputePipelineCreateInfo> asked(infos, infos + count);
+  for (auto& info : asked)
+    info.flags &= ~VkPipelineCreateFlags{VK_PIPELINE_CREATE_FAIL_ON_PIPELINE_COMPILE_REQUIRED_BIT};
+  const VkResult result = real_create(device, cache, count, asked.data(), allocator, pipelines);
+  for (const auto& info : asked) {
+    const auto* feedback = find_in<const VkPipelineCreationFeedbackCreateInfo>(
+        info.pNext, VK_STRUCTURE_TYPE_PIPELINE_CREATION_FEEDBACK_CREATE_INFO);
+    if (feedback != nullptr) feedback->pPipelineCreationFeedback->flags = 0;
+  }
+  return result;
+}
+
+PFN_vkGetPhysicalDeviceFeatures2 real_features = nullptr;
+
+VKAPI_ATTR void VKAPI_CALL read_features(VkPhysicalDevice device, VkPhysicalDeviceFeatures2* features) {
+  real_features(device, features);
+  if (is_set("FAULTY_VULKAN_WITHOUT", "cache_control")) {
+    auto* control = find_in<VkPhysicalDevicePipelineCreationCacheControlFeatures>(
+        features, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_CREATION_CACHE_CONTROL_FEATURES);
+    if (control != nullptr) control->pipelineCreationCacheControl = VK_FALSE;
+  }
 }
 
 PFN_vkGetPhysicalDeviceProperties real_properties = nullptr;
@@ -56,11 +95,19 @@ extern "C" __attribute__((visibility("default"))) PFN_vkVoidFunction vkGetInstan
   const PFN_vkGetInstanceProcAddr get = real_loader();
   if (get == nullptr) return nullptr;
   const PFN_vkVoidFunction found = get(instance, name);
-  if (found != nullptr && std::strcmp(name, "vkGetPhysicalDeviceProperties") == 0) {
-    real_properties = reinterpret_cast<PFN_vkGetPhysicalDeviceProperties>(found);
+  const auto is_replaced = [&](const char* one, auto& real) {
+    if (found == nullptr || std::strcmp(name, one) != 0) return false;
+    real = reinterpret_cast<std::remove_reference_t<decltype(real)>>(found);
+    return true;
+  };
+  if (is_replaced("vkGetPhysicalDeviceProperties", real_properties)) {
     return reinterpret_cast<PFN_vkVoidFunction>(read_properties);
   }
-  if (found == nullptr || std::strcmp(name, "vkGetDeviceProcAddr") != 0) return found;
-  real_device_functions = reinterpret_cast<PFN_vkGetDeviceProcAddr>(found);
-  return reinterpret_cast<PFN_vkVoidFunction>(device_function);
+  if (is_replaced("vkGetPhysicalDeviceFeatures2", real_features)) {
+    return reinterpret_cast<PFN_vkVoidFunction>(read_features);
+  }
+  if (is_replaced("vkGetDeviceProcAddr", real_device_functions)) {
+    return reinterpret_cast<PFN_vkVoidFunction>(device_function);
+  }
+  return found;
 }

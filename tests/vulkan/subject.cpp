@@ -23,6 +23,10 @@ namespace {
 
 class NoMessages final : public LogSink {
  public:
+  static Log log() {
+    static NoMessages messages;
+    return {&messages, LogLevel::warning};
+  }
   void write(LogLevel, std::string_view, std::string_view message) noexcept override {
     if (!message.starts_with("validation: ")) return;
     std::fprintf(stderr, "%.*s\n", static_cast<int>(message.size()), message.data());
@@ -33,13 +37,13 @@ class NoMessages final : public LogSink {
 }  // namespace
 
 Vulkan::Vulkan() {
-  static NoMessages messages;
   for (const bool validation : {true, false}) {
     plugin_ = std::make_unique<PluginUnderTest>("vulkan", PluginSettings{{"validation", validation}});
-    plugin_->listen({&messages, LogLevel::warning});
+    plugin_->listen(NoMessages::log());
     auto opened = plugin_->driver().open("vulkan:0");
     if (opened) {
       device_ = std::move(*opened);
+      validates_ = validation;
       if (std::getenv("KILN_SIM_TARGET") != nullptr && device_->info().kind != DeviceKind::simulated) {
         throw std::runtime_error("vulkan:0 is " + device_->info().name + ", expected the simulated card");
       }
@@ -58,6 +62,20 @@ bool Vulkan::usable() const {
   if (device_ != nullptr) return true;
   WARN("skipped: " << absent_);
   return false;
+}
+
+FaultyVulkan::FaultyVulkan(std::map<std::string, std::string> variables, PluginSettings settings)
+    : variables_(std::move(variables)) {
+  for (const auto& [name, value] : variables_) setenv(name.c_str(), value.c_str(), 1);
+  settings.emplace("validation", Vulkan::instance().validates());
+  settings.emplace("vulkan_library", std::string(KILN_FAULTY_LOADER));
+  plugin_ = std::make_unique<PluginUnderTest>("vulkan", std::move(settings));
+  plugin_->listen(NoMessages::log());
+}
+
+FaultyVulkan::~FaultyVulkan() {
+  plugin_.reset();
+  for (const auto& [name, value] : variables_) unsetenv(name.c_str());
 }
 
 namespace {

@@ -6,6 +6,7 @@
 
 #include <kiln/device.hpp>
 
+#include <map>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -22,6 +23,7 @@ class Vulkan {
   PluginUnderTest& plugin() noexcept { return *plugin_; }
   std::shared_ptr<Device> device() noexcept { return device_; }  // null: there is none; absent() says why
   const std::string& absent() const noexcept { return absent_; }
+  bool validates() const noexcept { return validates_; }
   // Whether there is a device; warns with the reason where not.
   bool usable() const;
 
@@ -31,6 +33,23 @@ class Vulkan {
   std::unique_ptr<PluginUnderTest> plugin_;
   std::shared_ptr<Device> device_;
   std::string absent_;
+  bool validates_ = false;
+};
+
+// The plugin on the loader of faulty_loader.cpp, with the layer where Vulkan has it. The variables are set while it
+// lives. REQUIRES: Vulkan::instance().usable(), whose driver stays loaded.
+class FaultyVulkan {
+ public:
+  explicit FaultyVulkan(std::map<std::string, std::string> variables, PluginSettings settings = {});
+  FaultyVulkan(const FaultyVulkan&) = delete;
+  FaultyVulkan& operator=(const FaultyVulkan&) = delete;
+  ~FaultyVulkan();
+
+  PluginUnderTest& plugin() noexcept { return *plugin_; }
+
+ private:
+  std::map<std::string, std::string> variables_;
+  std::unique_ptr<PluginUnderTest> plugin_;
 };
 
 // Builds the kernel's text on the device and runs it once on the tensors, which hold its results afterwards. Checks that
