@@ -25,7 +25,7 @@ namespace kiln::vulkan {
 // What a physical device offers to Kiln, known before it is opened.
 struct PhysicalFacts {
   VkPhysicalDevice physical = VK_NULL_HANDLE;
-  VkPhysicalDeviceProperties properties{};
+  VkPhysicalDeviceProperties properties{};  // apiVersion: no more than the instance's
   DeviceInfo info;  // as enumerate() lists it; limits and identity but for the driver's build
   std::set<std::string> extensions;
   GlslLimits glsl_limits;  // also in the identity: programs may read them

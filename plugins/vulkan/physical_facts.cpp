@@ -321,6 +321,8 @@ PhysicalFacts read_facts(const VulkanApi& api, VkPhysicalDevice physical) {
   facts.physical = physical;
   const InstanceFunctions& vk = api.vk();
   vk.GetPhysicalDeviceProperties(physical, &facts.properties);
+  // An instance allows no more of a device than its own version has.
+  facts.properties.apiVersion = std::min({facts.properties.apiVersion, api.version(), VK_API_VERSION_1_3});
   DeviceInfo& info = facts.info;
   info.name = facts.properties.deviceName;
   info.dialects = {Dialect::glsl, Dialect::code_object};  // code_object: SPIR-V

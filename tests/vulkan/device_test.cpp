@@ -3,17 +3,14 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 #include <string>
 
 #include <kiln/digest.hpp>
 
-#include "vulkan/vulkan_under_test.hpp"
+#include "vulkan/kernel_under_test.hpp"
 
 namespace kiln::vulkan {
 namespace {
-
-using support::Vulkan;
 
 KernelSource source_of(std::string text) {
   KernelSource source;
@@ -78,6 +75,13 @@ TEST_CASE("vulkan: a device that is opened twice has the same identity", "[vulka
   CHECK(again->info().device_identity == Vulkan::instance().device()->info().device_identity);
 }
 
+TEST_CASE("vulkan: a loader of Vulkan 1.1 is asked for nothing newer", "[vulkan]") {
+  if (!Vulkan::instance().usable()) return;
+  support::FaultyVulkan faulty({{"FAULTY_VULKAN_VERSION", "1.1"}});
+  const auto device = faulty.plugin().open("vulkan:0");
+  check(Kernel("uniform float gain;\n", "gain * i").number("gain", 2.5).on(*device), {0, 2.5F, 5});
+}
+
 TEST_CASE("vulkan: an entry of another device or driver does not reach the driver", "[vulkan][entry]") {
   if (!Vulkan::instance().usable()) return;
   Device& device = *Vulkan::instance().device();
@@ -136,7 +140,7 @@ TEST_CASE("vulkan: a stored program counts as compiled anew only where the drive
   const bool has_code = entry.bytes.size() > cache_data_at(entry) + 32;
   if (!has_code) entry.bytes.push_back(std::byte{0});  // lavapipe does not look at it
   entry = with_byte(std::move(entry), 36, std::byte{0});
-  const auto load_with = [&](const std::map<std::string, std::string>& faults) {
+  const auto load_with = [&](support::FaultyVulkan::Variables faults) {
     support::FaultyVulkan faulty(faults);
     const auto loaded = faulty.plugin().open("vulkan:0")->load(source, entry);
     return loaded ? Status() : loaded.error();
@@ -152,41 +156,41 @@ TEST_CASE("vulkan: a stored program counts as compiled anew only where the drive
 TEST_CASE("vulkan: what a program needs and the device lacks is named", "[vulkan][refusal]") {
   if (!Vulkan::instance().usable()) return;
   const std::string buffer = "layout(std430, binding = 0) buffer X { float x[]; };\n";
-  const std::string lanes = "layout(local_size_x = 64) in;\n";
+  const std::string size = "layout(local_size_x = 64) in;\n";
   const struct {
     std::string text;
     const char* words;
   } programs[] = {
       {"#version 450\nlayout(local_size_x = 4096) in;\n" + buffer + "void main() { x[0] = 1.0; }\n",
        "a workgroup of 4096x1x1"},
-      {"#version 450\n" + lanes + buffer + "shared float s[1000000];\nvoid main() { s[0] = x[0]; x[0] = s[1]; }\n",
+      {"#version 450\n" + size + buffer + "shared float s[1000000];\nvoid main() { s[0] = x[0]; x[0] = s[1]; }\n",
        "4000000 bytes of shared memory"},
-      {"#version 450\n" + lanes + buffer +
+      {"#version 450\n" + size + buffer +
            "shared uint s[65536][65536][65536][65536];\n"
            "void main() { s[0][0][0][0] = 1; barrier(); x[0] = s[0][0][0][0]; }\n",
        "bytes of shared memory, the device has"},
-      {"#version 450\n" + lanes + buffer +
+      {"#version 450\n" + size + buffer +
            "shared uint s[65536][65536][65536][8192], t[65536][65536][65536][8192];\n"
            "void main() { s[0][0][0][0] = t[0][0][0][0]; barrier(); x[0] = s[0][0][0][0]; }\n",
        "bytes of shared memory, the device has"},
-      {"#version 450\n#extension GL_EXT_buffer_reference : require\n" + lanes +
+      {"#version 450\n#extension GL_EXT_buffer_reference : require\n" + size +
            "layout(buffer_reference, std430) buffer P { float v[]; };\n"
            "layout(push_constant) uniform Push { P p; };\nvoid main() { p.v[0] = 1.0; }\n",
        "PhysicalStorageBufferAddresses"},
-      {"#version 450\n" + lanes + "uniform sampler2DRect t;\n" + buffer +
+      {"#version 450\n" + size + "uniform sampler2DRect t;\n" + buffer +
            "void main() { x[0] = texelFetch(t, ivec2(0)).x; }\n",
        "capability SampledRect, which"},
-      {"#version 450\n" + lanes + "layout(push_constant) uniform Push { float big[4096]; };\n" + buffer +
+      {"#version 450\n" + size + "layout(push_constant) uniform Push { float big[4096]; };\n" + buffer +
            "void main() { x[0] = big[gl_LocalInvocationID.x]; }\n",
        "bytes of push constants"},
-      {"#version 450\n#extension GL_EXT_spirv_intrinsics : require\n" + lanes +
+      {"#version 450\n#extension GL_EXT_spirv_intrinsics : require\n" + size +
            "spirv_instruction(extensions = [\"SPV_KHR_integer_dot_product\"], capabilities = [6019, 6018], id = 4450)\n"
            "int dot4(int a, int b, spirv_literal uint packed);\n" +
            buffer + "void main() { x[0] = float(dot4(1, 2, 0)); }\n",
        "capability DotProductInput4x8BitPacked, DotProduct, which"},
-      {"#version 450\n" + lanes + buffer + "void main() { y = 1.0; }\n", "mine.comp:4: ERROR: 'y'"},
+      {"#version 450\n" + size + buffer + "void main() { y = 1.0; }\n", "mine.comp:4: ERROR: 'y'"},
       {"#version 450\nvoid broken(\n", "GLSL compiler"},
-      {"#version 450\n" + lanes + "subroutine void F();\n" + buffer + "void main() { x[0] = 1.0; }\n", "subroutine"},
+      {"#version 450\n" + size + "subroutine void F();\n" + buffer + "void main() { x[0] = 1.0; }\n", "subroutine"},
   };
   for (const auto& program : programs) {
     INFO(program.text);

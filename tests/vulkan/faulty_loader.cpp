@@ -4,6 +4,7 @@
 //                             "silent" compiles whatever the flags say, and gives no feedback
 //   FAULTY_VULKAN_WITHOUT     a feature that no device has: "cache_control"
 //   FAULTY_VULKAN_WORKGROUPS  the most workgroups of a dispatch
+//   FAULTY_VULKAN_VERSION     of the loader: "1.1"
 #include <dlfcn.h>
 
 #define VK_NO_PROTOTYPES
@@ -73,6 +74,14 @@ VKAPI_ATTR void VKAPI_CALL read_features(VkPhysicalDevice device, VkPhysicalDevi
   }
 }
 
+PFN_vkEnumerateInstanceVersion real_version = nullptr;
+
+VKAPI_ATTR VkResult VKAPI_CALL read_version(uint32_t* version) {
+  if (!is_set("FAULTY_VULKAN_VERSION", "1.1")) return real_version(version);
+  *version = VK_API_VERSION_1_1;
+  return VK_SUCCESS;
+}
+
 PFN_vkGetPhysicalDeviceProperties real_properties = nullptr;
 
 VKAPI_ATTR void VKAPI_CALL read_properties(VkPhysicalDevice device, VkPhysicalDeviceProperties* properties) {
@@ -100,6 +109,9 @@ extern "C" __attribute__((visibility("default"))) PFN_vkVoidFunction vkGetInstan
     real = reinterpret_cast<std::remove_reference_t<decltype(real)>>(found);
     return true;
   };
+  if (is_replaced("vkEnumerateInstanceVersion", real_version)) {
+    return reinterpret_cast<PFN_vkVoidFunction>(read_version);
+  }
   if (is_replaced("vkGetPhysicalDeviceProperties", real_properties)) {
     return reinterpret_cast<PFN_vkVoidFunction>(read_properties);
   }

@@ -108,11 +108,16 @@ class Kernel {
     spec_.workgroup = size;
     return *this;
   }
+  // Runs on this device, not on Vulkan::instance()'s.
+  Kernel& on(Device& device) {
+    device_ = &device;
+    return *this;
+  }
   const std::vector<std::byte>& tensor(std::size_t i) const { return tensors_[i]; }
 
   Status run() {
     if (!spec_.uniforms.empty()) tensors_.push_back(uniforms_);
-    return support::run_kernel(spec_, tensors_);
+    return support::run_kernel(spec_, tensors_, device_ == nullptr ? *Vulkan::instance().device() : *device_);
   }
   std::vector<float> result() const { return values_of_bytes<float>(tensors_[0]); }
 
@@ -120,6 +125,7 @@ class Kernel {
   UserKernelSpec spec_;
   std::vector<std::vector<std::byte>> tensors_;
   std::vector<std::byte> uniforms_;
+  Device* device_ = nullptr;
 };
 
 inline void check(Kernel kernel, const std::vector<float>& first) {

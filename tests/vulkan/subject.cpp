@@ -64,8 +64,7 @@ bool Vulkan::usable() const {
   return false;
 }
 
-FaultyVulkan::FaultyVulkan(std::map<std::string, std::string> variables, PluginSettings settings)
-    : variables_(std::move(variables)) {
+FaultyVulkan::FaultyVulkan(Variables variables, PluginSettings settings) : variables_(variables) {
   for (const auto& [name, value] : variables_) setenv(name.c_str(), value.c_str(), 1);
   settings.emplace("validation", Vulkan::instance().validates());
   settings.emplace("vulkan_library", std::string(KILN_FAULTY_LOADER));
@@ -80,9 +79,8 @@ FaultyVulkan::~FaultyVulkan() {
 
 namespace {
 
-Status run_program(const Program& program, const KernelSource& source, const UserKernelSpec& kernel,
+Status run_program(Device& device, const Program& program, const KernelSource& source, const UserKernelSpec& kernel,
                    std::vector<std::vector<std::byte>>& tensors) {
-  Device& device = *Vulkan::instance().device();
   auto sources = provide(*program.interface(source), kernel);
   if (!sources) return sources.error();
   std::vector<std::unique_ptr<Buffer>> buffers;
@@ -116,8 +114,7 @@ std::vector<std::byte> record_of(const ProgramInterface& declared) {
 
 }  // namespace
 
-Status run_kernel(const UserKernelSpec& kernel, std::vector<std::vector<std::byte>>& tensors) {
-  Device& device = *Vulkan::instance().device();
+Status run_kernel(const UserKernelSpec& kernel, std::vector<std::vector<std::byte>>& tensors, Device& device) {
   KernelSource source;
   source.dialect = kernel.dialect;
   source.text = kernel.text;
@@ -129,13 +126,13 @@ Status run_kernel(const UserKernelSpec& kernel, std::vector<std::vector<std::byt
   const auto built = device.build(source);
   if (!built) return built.error();
   auto again = tensors;
-  if (Status status = run_program(**built, source, kernel, tensors); !status.ok()) return status;
+  if (Status status = run_program(device, **built, source, kernel, tensors); !status.ok()) return status;
   const auto binary = device.serialize(**built);
   REQUIRE(binary);
   const auto loaded = device.load(source, *binary);
   REQUIRE(loaded);
   CHECK(record_of(*(*loaded)->interface(source)) == record_of(*(*built)->interface(source)));
-  CHECK(run_program(**loaded, source, kernel, again).ok());
+  CHECK(run_program(device, **loaded, source, kernel, again).ok());
   CHECK(again == tensors);
   return {};
 }

@@ -6,10 +6,12 @@
 
 #include <kiln/device.hpp>
 
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/plugin_under_test.hpp"
@@ -40,7 +42,9 @@ class Vulkan {
 // lives. REQUIRES: Vulkan::instance().usable(), whose driver stays loaded.
 class FaultyVulkan {
  public:
-  explicit FaultyVulkan(std::map<std::string, std::string> variables, PluginSettings settings = {});
+  using Variables = std::initializer_list<std::pair<const std::string, std::string>>;
+
+  explicit FaultyVulkan(Variables variables, PluginSettings settings = {});
   FaultyVulkan(const FaultyVulkan&) = delete;
   FaultyVulkan& operator=(const FaultyVulkan&) = delete;
   ~FaultyVulkan();
@@ -48,13 +52,14 @@ class FaultyVulkan {
   PluginUnderTest& plugin() noexcept { return *plugin_; }
 
  private:
-  std::map<std::string, std::string> variables_;
+  const std::map<std::string, std::string> variables_;
   std::unique_ptr<PluginUnderTest> plugin_;
 };
 
 // Builds the kernel's text on the device and runs it once on the tensors, which hold its results afterwards. Checks that
 // the program that is loaded from its entry declares and does the same. Tensors: as tensors_of() lists them.
-Status run_kernel(const UserKernelSpec& kernel, std::vector<std::vector<std::byte>>& tensors);
+Status run_kernel(const UserKernelSpec& kernel, std::vector<std::vector<std::byte>>& tensors,
+                  Device& device = *Vulkan::instance().device());
 
 // What the plugin's GLSL compiler makes of a text, before bindings are numbered.
 std::string module_of(const KernelSource& source);
