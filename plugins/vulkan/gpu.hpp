@@ -73,7 +73,7 @@ class Gpu {
   // Whether the device was opened with what a capability of SPIR-V needs.
   bool offers(std::uint32_t capability) const { return capabilities_.contains(capability); }
   std::uint32_t spirv_version() const noexcept { return spirv_version_; }
-  bool shared_int64_atomics() const noexcept { return shared_int64_atomics_; }
+  std::uint64_t uses() const noexcept { return uses_; }  // of programs that it allows (codec/module_uses.hpp)
   bool scalar_blocks() const noexcept { return scalar_blocks_; }  // GL_EXT_scalar_block_layout
 
   // The index of a memory type that has `wanted` and is in `bits`.
@@ -103,8 +103,9 @@ class Gpu {
   DeviceFunctions vk_;
   VkPhysicalDeviceMemoryProperties memory_{};
   std::set<std::uint32_t> capabilities_;
+  std::uint64_t uses_ = 0;
   std::uint32_t spirv_version_ = 0x00010300;
-  bool creation_feedback_ = false, cache_control_ = false, scalar_blocks_ = false, shared_int64_atomics_ = false;
+  bool creation_feedback_ = false, cache_control_ = false, scalar_blocks_ = false;
   bool unified_ = false, writable_ = false;
   std::mutex queue_mutex_;
   std::atomic<bool> lost_{false};

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "codec/glslang_module.hpp"
+#include "codec/module_uses.hpp"
 #include "codec/specialization.hpp"
 #include "texture.hpp"
 
@@ -255,12 +256,10 @@ class ProgramMaker {
     for (const std::uint32_t capability : needs.capabilities) {
       if (!gpu_.offers(capability)) lacking += (lacking.empty() ? "" : ", ") + capability_name(capability);
     }
-    if (needs.shared_int64_atomics && !gpu_.shared_int64_atomics()) {
-      lacking += std::string(lacking.empty() ? "" : ", ") + "Int64Atomics on shared memory";
-    }
-    if (lacking.empty()) return {};
-    return unsupported("the program needs the SPIR-V capability " + lacking + ", which " + gpu_.facts().info.name +
-                       " does not offer");
+    const std::string who = ", which " + gpu_.facts().info.name + " does not offer";
+    if (!lacking.empty()) return unsupported("the program needs the SPIR-V capability " + lacking + who);
+    const std::uint64_t uses = needs.uses & ~gpu_.uses();
+    return uses == 0 ? ok_status() : unsupported("the program needs the Vulkan feature " + names_of(uses) + who);
   }
 
   Status check_slots() const {
@@ -369,10 +368,9 @@ Result<std::unique_ptr<Program>> build_program(const std::shared_ptr<Gpu>& gpu, 
   const auto glslang = glslang_module();
   if (!glslang) return glslang.error().within(gpu->id());
   const GlslLimits& limits = gpu->facts().glsl_limits;
-  const auto layout = gpu->scalar_blocks() ? BlockLayout::scalar : BlockLayout::standard;
-  const auto valid = [&](std::string_view bytes) {
-    return (*glslang)->validated(bytes, gpu->facts().properties.apiVersion, layout);
-  };
+  const SpirvRules rules{gpu->facts().properties.apiVersion, gpu->scalar_blocks(),
+                         (gpu->uses() & bit_of(ModuleUse::local_size_id)) != 0};
+  const auto valid = [&](std::string_view bytes) { return (*glslang)->validated(bytes, rules); };
   auto words = module ? given_module(source, valid) : translated((*glslang)->compile, source, limits);
   if (!words) return words.error().within(module ? who : gpu->id());
   // glslang translates some texts that Vulkan does not allow. Where read() refuses one too, its message says more.

@@ -2,7 +2,7 @@
 //
 // Thread-safety: functions from any thread; a VulkanProgram is immutable. Ownership: a program keeps its device alive.
 //
-// An entry ("vulkan:2"): 32 bytes SHA-256 of what follows, u32 bytes of the ModuleRecord (little endian), the record, then
+// An entry ("vulkan:3"): 32 bytes SHA-256 of what follows, u32 bytes of the ModuleRecord (little endian), the record, then
 // the data of this program's own VkPipelineCache.
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace kiln::vulkan {
 
-inline constexpr const char* entry_format = "vulkan:2";
+inline constexpr const char* entry_format = "vulkan:3";
 
 class VulkanProgram final : public Program {
  public:

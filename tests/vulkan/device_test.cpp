@@ -52,6 +52,19 @@ std::size_t cache_data_at(const ProgramBinary& binary) {
   return 36 + std::size_t{module_bytes};
 }
 
+// Where it is known what the device offers.
+bool on_lavapipe() {
+  if (!Vulkan::instance().usable()) return false;
+  return Vulkan::instance().device()->info().kind == DeviceKind::software;
+}
+
+// The head of a text with these extensions.
+std::string with(std::initializer_list<const char*> extensions) {
+  std::string text = "#version 450\n";
+  for (const char* each : extensions) text += "#extension " + std::string(each) + " : require\n";
+  return text + "layout(local_size_x = 64) in;\n";
+}
+
 }  // namespace
 
 TEST_CASE("vulkan: the driver's identity has the build of its library", "[vulkan]") {
@@ -200,6 +213,28 @@ TEST_CASE("vulkan: what a program needs and the device lacks is named", "[vulkan
     CHECK((built.error().code == StatusCode::invalid_argument || built.error().code == StatusCode::unsupported));
     CHECK_THAT(built.error().message, Catch::Contains(program.words));
   }
+}
+
+TEST_CASE("vulkan: what no capability tells is enabled where the device has it, and else named", "[vulkan][feature]") {
+  if (!on_lavapipe()) return;
+  const Kernel zeros(with({"GL_EXT_null_initializer"}) + "shared float s[64] = {};\n", "s[i] + 5");
+  check(zeros, {5, 5});
+  check(Kernel(with({"GL_KHR_shader_subgroup_arithmetic", "GL_EXT_shader_subgroup_extended_types_int64",
+                     "GL_EXT_shader_explicit_arithmetic_types_int64"}),
+               "subgroupMax(uint64_t(7))"),
+        {7, 7});
+  const std::string floats = with({"GL_EXT_shader_atomic_float"});
+  check(Kernel(floats + "layout(std430, binding = 0) buffer A { float a[]; };\n", "atomicExchange(a[i], 1.0)")
+            .input(ramp(), "A", {}, Access::read_write),
+        {0, 1, 2});
+  check(Kernel(floats + "shared float s;\n", "(atomicExchange(s, 2.0), barrier(), s)"), {2, 2});
+  check(Kernel("layout(r32f) uniform image1D m;\n", "imageAtomicExchange(m, int(i), 3.0)")
+            .texture(BindingKind::image, Access::read_write, "m", ramp(), DType::f32, {64}),
+        {0, 1, 2});
+  support::FaultyVulkan faulty({{"FAULTY_VULKAN_WITHOUT", "zero_init"}});
+  const auto device = faulty.plugin().open("vulkan:0");
+  refuse(Kernel(zeros).on(*device), "needs the Vulkan feature shaderZeroInitializeWorkgroupMemory, which " +
+                                        device->info().name + " does not offer");
 }
 
 TEST_CASE("vulkan: a kernel that reads and writes beyond its buffer changes nothing else", "[vulkan][robust]") {

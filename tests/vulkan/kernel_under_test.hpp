@@ -46,9 +46,10 @@ class Kernel {
   }
 
   template <class T>
-  Kernel& input(const std::vector<T>& values, std::string name, std::optional<std::uint32_t> number = {}) {
+  Kernel& input(const std::vector<T>& values, std::string name, std::optional<std::uint32_t> number = {},
+                Access access = Access::read) {
     UserKernelSpec::Binding binding;
-    binding.access = Access::read;
+    binding.access = access;
     binding.bytes = values.size() * sizeof(T);
     binding.name = std::move(name);
     binding.number = number;

@@ -19,7 +19,7 @@ ProgramResource resource_of(ResourceKind kind, std::int64_t handle) {
 }
 
 ModuleRecord record_sample() {
-  ModuleRecord module{{0x07230203, 5, 6}, "blur", {0x00010300, {64, 2, 1}, 4096, true, {1, 22}}, {}};
+  ModuleRecord module{{0x07230203, 5, 6}, "blur", {0x00010300, {64, 2, 1}, 4096, 5, {1, 22}}, {}};
   Reflection& reflection = module.reflection;
   reflection.slots = {{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 4, 7},
                       {VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, 1, 8},
@@ -53,7 +53,7 @@ TEST_CASE("vulkan record: every member comes back", "[vulkan][record]") {
   CHECK(read->needs.version == 0x00010300);
   CHECK(read->needs.workgroup == std::array<std::uint32_t, 3>{64, 2, 1});
   CHECK(read->needs.shared_bytes == 4096);
-  CHECK(read->needs.shared_int64_atomics);
+  CHECK(read->needs.uses == 5);
   CHECK(read->needs.capabilities == std::vector<std::uint32_t>{1, 22});
   const Reflection& reflection = read->reflection;
   REQUIRE(reflection.slots.size() == 3);

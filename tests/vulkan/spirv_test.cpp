@@ -104,6 +104,34 @@ TEST_CASE("vulkan: the language that a SPIR-V module was written in does not mat
       "Invalid capability operand: 40000: the SPIRV-Tools that Kiln was built with do not know this number");
 }
 
+TEST_CASE("vulkan: the size of a workgroup may be ids of constants", "[vulkan][spirv][feature]") {
+  if (!Vulkan::instance().usable()) return;
+  const Instructions entry = {
+      entry_of_main[0], entry_of_main[1], {op_execution_mode_id, {id_main, local_size_id, id_1, id_1, id_1}}};
+  check_assembled(assembled({start, entry, used_name, used_layout, used_types, stored(id_42)}), 42);
+}
+
+TEST_CASE("vulkan: a broadcast of SPIR-V 1.5 may come from an invocation that is no constant",
+          "[vulkan][spirv][feature]") {
+  if (!Vulkan::instance().usable()) return;
+  if (Vulkan::instance().device()->info().kind != DeviceKind::software) return;
+  constexpr std::uint32_t id_scope = id_more, subgroups = 61, ballot = 64, of_subgroup = 3;
+  const Instructions capabilities = {{op_capability, {subgroups}}, {op_capability, {ballot}}};
+  const Instructions entry = {
+      entry_of_main[0], {op_entry_point, {{compute, id_main}, "main", {id_used}}}, entry_of_main[2]};
+  const Instructions scope = {{op_constant, {id_uint, id_scope, of_subgroup}}};
+  const Instructions function = {{op_function, {id_void, id_main, 0, id_plain}},
+                                 {op_label, {90}},
+                                 {op_access_chain, {id_uint_pointer, 91, id_used, id_0}},
+                                 {op_load, {id_uint, 92, 91}},
+                                 {op_broadcast, {id_uint, 93, id_scope, id_42, 92}},
+                                 {op_store, {91, 93}},
+                                 {op_return, {}},
+                                 {op_function_end, {}}};
+  check_assembled(
+      assembled({start, capabilities, entry, used_name, used_layout, used_types, scope, function}, 0x00010500), 42);
+}
+
 TEST_CASE("vulkan: only compute shaders of a SPIR-V module count as entry points", "[vulkan][spirv]") {
   if (!Vulkan::instance().usable()) return;
   constexpr std::uint32_t id_vertex = id_more, vertex = 0;

@@ -71,9 +71,11 @@ enum : std::uint32_t {
   op_add = 128,
   op_label = 248,
   op_return = 253,
+  op_execution_mode_id = 331,
+  op_broadcast = 337,
   op_group_add = 349,
 };
-inline constexpr std::uint32_t compute = 5, local_size = 17, in_function = 7, in_storage = 12;
+inline constexpr std::uint32_t compute = 5, local_size = 17, local_size_id = 38, in_function = 7, in_storage = 12;
 inline constexpr std::uint32_t spec_id = 1, block = 2, array_stride = 6, binding = 33, descriptor_set = 34, offset = 35;
 
 // Ids of every module here: the entry point's function, types, numbers, and the block `Used` with an array of uint.

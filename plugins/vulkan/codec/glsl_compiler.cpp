@@ -398,21 +398,22 @@ std::string with_advice(std::string message) {
          ": the SPIRV-Tools that Kiln was built with do not know this number. The module is newer, or damaged";
 }
 
-Result<std::vector<std::uint32_t>> validated(std::string_view bytes, std::uint32_t vulkan_version, BlockLayout layout) {
+Result<std::vector<std::uint32_t>> validated(std::string_view bytes, const SpirvRules& device) {
   if (bytes.size() % sizeof(std::uint32_t) != 0) {
     return invalid_argument("a SPIR-V module of " + std::to_string(bytes.size()) + " bytes, expected whole words");
   }
   std::vector<std::uint32_t> words(bytes.size() / sizeof(std::uint32_t));
   std::memcpy(words.data(), bytes.data(), bytes.size());
   forget_new_languages(words);
-  const spv_target_env environment = vulkan_version >= VK_API_VERSION_1_3   ? SPV_ENV_VULKAN_1_3
-                                     : vulkan_version >= VK_API_VERSION_1_2 ? SPV_ENV_VULKAN_1_2
-                                                                            : SPV_ENV_VULKAN_1_1;
+  const spv_target_env environment = device.vulkan_version >= VK_API_VERSION_1_3   ? SPV_ENV_VULKAN_1_3
+                                     : device.vulkan_version >= VK_API_VERSION_1_2 ? SPV_ENV_VULKAN_1_2
+                                                                                   : SPV_ENV_VULKAN_1_1;
   const std::unique_ptr<spv_context_t, decltype(&spvContextDestroy)> context(spvContextCreate(environment),
                                                                              spvContextDestroy);
   const std::unique_ptr<spv_validator_options_t, decltype(&spvValidatorOptionsDestroy)> options(
       spvValidatorOptionsCreate(), spvValidatorOptionsDestroy);
-  spvValidatorOptionsSetScalarBlockLayout(options.get(), layout == BlockLayout::scalar);
+  spvValidatorOptionsSetScalarBlockLayout(options.get(), device.scalar_blocks);
+  spvValidatorOptionsSetAllowLocalSizeId(options.get(), device.local_size_ids);
   spv_diagnostic found = nullptr;
   spv_const_binary_t module{words.data(), words.size()};
   const spv_result_t result = spvValidateWithOptions(context.get(), options.get(), &module, &found);

@@ -21,8 +21,14 @@ struct CompiledGlsl {
   std::vector<Define> values;  // the constants of the job that the text declares with constant_id: not yet in the words
 };
 
-enum class LineNumbers : std::uint8_t { none, kept };        // kept: OpLine before each instruction, for messages only
-enum class BlockLayout : std::uint8_t { standard, scalar };  // scalar: members are aligned to their components only
+enum class LineNumbers : std::uint8_t { none, kept };  // kept: OpLine before each instruction, for messages only
+
+// What a device takes.
+struct SpirvRules {
+  std::uint32_t vulkan_version = 0;
+  bool scalar_blocks = false;   // members are aligned to their components only
+  bool local_size_ids = false;  // also before Vulkan 1.3
+};
 
 // What GLSL's built-in constants say of a device, such as gl_MaxComputeWorkGroupSize; no more than an int holds.
 struct GlslLimits {
@@ -40,11 +46,10 @@ struct GlslangModule {
   // and a resource without a binding has binding 0. A text without #version is "#version 430 core". invalid_argument:
   // the error has the compiler's whole log with the user's file names. unsupported: another dialect.
   Result<CompiledGlsl> (*compile)(const KernelSource& source, const GlslLimits& device, LineNumbers lines);
-  // The words in this machine's byte order, validated for the version of Vulkan and the layouts that the device takes.
+  // The words in this machine's byte order, validated by these rules.
   // A source language that SPIRV-Tools do not know becomes 0. invalid_argument: the error has the validator's message,
   // and the file and line where the module has them.
-  Result<std::vector<std::uint32_t>> (*validated)(std::string_view bytes, std::uint32_t vulkan_version,
-                                                  BlockLayout layout);
+  Result<std::vector<std::uint32_t>> (*validated)(std::string_view bytes, const SpirvRules& rules);
   // Of a SPIR-V capability, as its specification writes it; "number N" where glslang does not know it.
   std::string (*capability_name)(std::uint32_t capability);
 };

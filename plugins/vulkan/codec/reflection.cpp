@@ -1,6 +1,7 @@
 #include "codec/reflection.hpp"
 
 #include "codec/glslang_module.hpp"
+#include "codec/module_uses.hpp"
 #include "codec/sampled_pairs.hpp"
 #include "codec/spirv_types.hpp"
 
@@ -493,7 +494,7 @@ ModuleNeeds needs_of(const SpirvModule& module) {
   needs.version = module.version();
   needs.workgroup = module.workgroup();
   needs.shared_bytes = module.bytes_of_shared();
-  needs.shared_int64_atomics = module.has_shared_int64_atomics();
+  needs.uses = uses_of(module);
   needs.capabilities.assign(module.capabilities().begin(), module.capabilities().end());
   return needs;
 }

@@ -52,7 +52,7 @@ struct ModuleNeeds {
   std::uint32_t version = 0;  // 0x00010300: SPIR-V 1.3
   std::array<std::uint32_t, 3> workgroup{0, 0, 0};
   std::uint64_t shared_bytes = 0;  // without padding
-  bool shared_int64_atomics = false;
+  std::uint64_t uses = 0;          // bits of codec/module_uses.hpp
   std::vector<std::uint32_t> capabilities;
 };
 

@@ -38,8 +38,8 @@ void fields(Archive& archive, Archived<Reflection> auto& reflection) {
 
 template <class Archive>
 void fields(Archive& archive, Archived<ModuleNeeds> auto& needs) {
-  auto& [version, workgroup, shared_bytes, shared_int64_atomics, capabilities] = needs;
-  archive(version, workgroup, shared_bytes, shared_int64_atomics, capabilities);
+  auto& [version, workgroup, shared_bytes, uses, capabilities] = needs;
+  archive(version, workgroup, shared_bytes, uses, capabilities);
 }
 
 template <class Archive>

@@ -278,10 +278,17 @@ std::string SpirvModule::name_in_operation(std::uint32_t id) const {
   return {};
 }
 
-Status SpirvModule::find_workgroup() {
+std::vector<SpirvModule::Instruction> SpirvModule::execution_modes() const {
+  std::vector<Instruction> modes;
   for (const std::size_t at : modes_) {
     const Instruction mode = Instruction(words_).subspan(at, words_[at] >> spv::WordCountShift);
-    if (operand(mode, 1) != entry_function_) continue;
+    if (operand(mode, 1) == entry_function_) modes.push_back(mode);
+  }
+  return modes;
+}
+
+Status SpirvModule::find_workgroup() {
+  for (const Instruction mode : execution_modes()) {
     for (std::size_t axis = 0; axis < 3; ++axis) {
       if (operand(mode, 2) == spv::ExecutionModeLocalSize) workgroup_[axis] = operand(mode, 3 + axis);
       if (operand(mode, 2) == spv::ExecutionModeLocalSizeId) {

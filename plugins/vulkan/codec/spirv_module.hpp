@@ -62,6 +62,7 @@ class SpirvModule {
     return instruction.empty() ? spv::OpNop : static_cast<spv::Op>(instruction[0] & spv::OpCodeMask);
   }
   Instruction definition(std::uint32_t id) const noexcept;                     // empty: none
+  std::vector<Instruction> execution_modes() const;                            // of the entry point
   void for_each_reached(const std::function<void(Instruction)>& visit) const;  // of the functions that the entry calls
   // Operand i of an instruction, from 1; 0: it has fewer.
   static std::uint32_t operand(Instruction instruction, std::size_t i) noexcept {
@@ -75,7 +76,6 @@ class SpirvModule {
   // 32 bits or less.
   std::optional<std::uint32_t> constant(std::uint32_t id) const;
   std::uint64_t bytes_of_shared() const;  // workgroup memory, without padding
-  bool has_shared_int64_atomics() const;  // one capability stands for those on buffers and those on shared memory
 
   // The words with binding numbers[i] in set 0 for variables()[i] where a number is given.
   std::vector<std::uint32_t> with_bindings(std::span<const std::optional<std::uint32_t>> numbers) const;

@@ -77,20 +77,6 @@ std::uint64_t SpirvModule::bytes_of_shared() const {
   return bytes;
 }
 
-bool SpirvModule::has_shared_int64_atomics() const {
-  bool found = false;
-  for_each_reached([&](Instruction instruction) {
-    const spv::Op code = op(instruction);
-    if (code < spv::OpAtomicLoad || code > spv::OpAtomicXor) return;
-    const Instruction pointer = definition(operand(instruction, code == spv::OpAtomicStore ? 1 : 3));
-    const Instruction type = definition(operand(pointer, 1));
-    if (op(type) != spv::OpTypePointer || operand(type, 2) != spv::StorageClassWorkgroup) return;
-    const Instruction pointee = definition(operand(type, 3));
-    found = found || (op(pointee) == spv::OpTypeInt && operand(pointee, 2) == 64);
-  });
-  return found;
-}
-
 ImageFormat image_format_of(std::uint32_t spirv) noexcept {
   return spirv < std::size(image_formats_of_spirv) ? image_formats_of_spirv[spirv] : ImageFormat::declared;
 }
