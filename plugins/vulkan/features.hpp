@@ -7,7 +7,7 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
+#include <map>
 #include <vector>
 
 #include "vulkan_api.hpp"
@@ -40,6 +40,8 @@ struct Features {
   VkPhysicalDeviceShaderSubgroupExtendedTypesFeatures group_types =
       structure<VkPhysicalDeviceShaderSubgroupExtendedTypesFeatures>(
           VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SUBGROUP_EXTENDED_TYPES_FEATURES);
+  VkPhysicalDeviceDescriptorIndexingFeatures indexing = structure<VkPhysicalDeviceDescriptorIndexingFeatures>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DESCRIPTOR_INDEXING_FEATURES);
   // Of Vulkan 1.3 or extensions.
   VkPhysicalDeviceSubgroupSizeControlFeatures subgroup = structure<VkPhysicalDeviceSubgroupSizeControlFeatures>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES);
@@ -51,11 +53,21 @@ struct Features {
           VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ZERO_INITIALIZE_WORKGROUP_MEMORY_FEATURES);
   VkPhysicalDeviceMaintenance4Features maintenance4 =
       structure<VkPhysicalDeviceMaintenance4Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES);
+  VkPhysicalDeviceShaderIntegerDotProductFeatures dot_product =
+      structure<VkPhysicalDeviceShaderIntegerDotProductFeatures>(
+          VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES);
+  VkPhysicalDeviceShaderClockFeaturesKHR clock =
+      structure<VkPhysicalDeviceShaderClockFeaturesKHR>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CLOCK_FEATURES_KHR);
   VkPhysicalDeviceShaderAtomicFloatFeaturesEXT float_atomics = structure<VkPhysicalDeviceShaderAtomicFloatFeaturesEXT>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_FEATURES_EXT);
   VkPhysicalDeviceShaderAtomicFloat2FeaturesEXT more_float_atomics =
       structure<VkPhysicalDeviceShaderAtomicFloat2FeaturesEXT>(
           VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_2_FEATURES_EXT);
+  // No features, but properties of the same kind; all are zero where the device tells none.
+  VkPhysicalDeviceFloatControlsProperties float_controls =
+      structure<VkPhysicalDeviceFloatControlsProperties>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES);
+  VkPhysicalDeviceSubgroupProperties groups =
+      structure<VkPhysicalDeviceSubgroupProperties>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES);
 };
 
 class FeatureChain {
@@ -68,16 +80,15 @@ class FeatureChain {
   // Enables the extension, unless the version has it already. Whether the device has it at all.
   bool enable(const char* extension, std::uint32_t core_version);
 
-  // Of SPIR-V, those that the features allow.
-  std::set<std::uint32_t> capabilities() const;
-  // Of programs, those that the features allow (codec/module_uses.hpp).
+  // Those of SPIR-V that Kiln enables where a device has them, and whether this one has. Enables extensions.
+  std::map<std::uint32_t, bool> capabilities();
+  // Those of programs that the features allow (codec/module_uses.hpp).
   std::uint64_t uses() const;
 
   Features features;
   std::vector<const char*> extensions;
 
  private:
-  const VulkanApi& api_;
   const PhysicalFacts& facts_;
 };
 

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -70,8 +71,8 @@ class Gpu {
   bool creation_feedback() const noexcept { return creation_feedback_; }
   bool cache_control() const noexcept { return cache_control_; }
 
-  // Whether the device was opened with what a capability of SPIR-V needs.
-  bool offers(std::uint32_t capability) const { return capabilities_.contains(capability); }
+  // The capabilities of SPIR-V that Kiln enables where a device has them, and whether this one has.
+  const std::map<std::uint32_t, bool>& capabilities() const noexcept { return capabilities_; }
   std::uint32_t spirv_version() const noexcept { return spirv_version_; }
   std::uint64_t uses() const noexcept { return uses_; }  // of programs that it allows (codec/module_uses.hpp)
   bool scalar_blocks() const noexcept { return scalar_blocks_; }  // GL_EXT_scalar_block_layout
@@ -102,7 +103,7 @@ class Gpu {
   VkQueue queue_ = VK_NULL_HANDLE;
   DeviceFunctions vk_;
   VkPhysicalDeviceMemoryProperties memory_{};
-  std::set<std::uint32_t> capabilities_;
+  std::map<std::uint32_t, bool> capabilities_;
   std::uint64_t uses_ = 0;
   std::uint32_t spirv_version_ = 0x00010300;
   bool creation_feedback_ = false, cache_control_ = false, scalar_blocks_ = false;

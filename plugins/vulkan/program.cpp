@@ -252,12 +252,17 @@ class ProgramMaker {
       return invalid_argument(std::to_string(needs.shared_bytes) + " bytes of shared memory, the device has " +
                               std::to_string(limits.maxComputeSharedMemorySize));
     }
-    std::string lacking;
+    std::string unknown, lacking;
     for (const std::uint32_t capability : needs.capabilities) {
-      if (!gpu_.offers(capability)) lacking += (lacking.empty() ? "" : ", ") + capability_name(capability);
+      const auto known = gpu_.capabilities().find(capability);
+      if (known != gpu_.capabilities().end() && known->second) continue;
+      std::string& list = known == gpu_.capabilities().end() ? unknown : lacking;
+      list += (list.empty() ? "" : ", ") + capability_name(capability);
     }
+    const std::string program = "the program needs the SPIR-V capability ";
+    if (!unknown.empty()) return unsupported(program + unknown + ", which Kiln does not enable");
     const std::string who = ", which " + gpu_.facts().info.name + " does not offer";
-    if (!lacking.empty()) return unsupported("the program needs the SPIR-V capability " + lacking + who);
+    if (!lacking.empty()) return unsupported(program + lacking + who);
     const std::uint64_t uses = needs.uses & ~gpu_.uses();
     return uses == 0 ? ok_status() : unsupported("the program needs the Vulkan feature " + names_of(uses) + who);
   }

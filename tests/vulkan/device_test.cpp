@@ -189,18 +189,13 @@ TEST_CASE("vulkan: what a program needs and the device lacks is named", "[vulkan
       {"#version 450\n#extension GL_EXT_buffer_reference : require\n" + size +
            "layout(buffer_reference, std430) buffer P { float v[]; };\n"
            "layout(push_constant) uniform Push { P p; };\nvoid main() { p.v[0] = 1.0; }\n",
-       "PhysicalStorageBufferAddresses"},
+       "capability PhysicalStorageBufferAddresses (buffer_reference), which Kiln does not enable"},
       {"#version 450\n" + size + "uniform sampler2DRect t;\n" + buffer +
            "void main() { x[0] = texelFetch(t, ivec2(0)).x; }\n",
-       "capability SampledRect, which"},
+       "capability SampledRect, which Kiln does not enable"},
       {"#version 450\n" + size + "layout(push_constant) uniform Push { float big[4096]; };\n" + buffer +
            "void main() { x[0] = big[gl_LocalInvocationID.x]; }\n",
        "bytes of push constants"},
-      {"#version 450\n#extension GL_EXT_spirv_intrinsics : require\n" + size +
-           "spirv_instruction(extensions = [\"SPV_KHR_integer_dot_product\"], capabilities = [6019, 6018], id = 4450)\n"
-           "int dot4(int a, int b, spirv_literal uint packed);\n" +
-           buffer + "void main() { x[0] = float(dot4(1, 2, 0)); }\n",
-       "capability DotProductInput4x8BitPacked, DotProduct, which"},
       {"#version 450\n" + size + buffer + "void main() { y = 1.0; }\n", "mine.comp:4: ERROR: 'y'"},
       {"#version 450\nvoid broken(\n", "GLSL compiler"},
       {"#version 450\n" + size + "subroutine void F();\n" + buffer + "void main() { x[0] = 1.0; }\n", "subroutine"},
@@ -235,6 +230,29 @@ TEST_CASE("vulkan: what no capability tells is enabled where the device has it, 
   const auto device = faulty.plugin().open("vulkan:0");
   refuse(Kernel(zeros).on(*device), "needs the Vulkan feature shaderZeroInitializeWorkgroupMemory, which " +
                                         device->info().name + " does not offer");
+}
+
+TEST_CASE("vulkan: what a capability needs is enabled where the device has it, and else named", "[vulkan][feature]") {
+  if (!on_lavapipe()) return;
+  const std::string floats = with({"GL_EXT_shader_atomic_float"});
+  check(Kernel(floats + "layout(std430, binding = 0) coherent buffer A { float a; };\n",
+               "(atomicAdd(a, 1.0), barrier(), a)")
+            .input(std::vector<float>{5}, "A", {}, Access::read_write),
+        {69, 69});
+  check(Kernel(floats + "shared float s;\n", "(i == 0u ? (s = 5.0) : 0.0, barrier(), atomicAdd(s, 1.0), barrier(), s)"),
+        {69, 69});
+  check(Kernel(with({"GL_EXT_spirv_intrinsics"}) +
+                   "spirv_instruction(extensions = [\"SPV_KHR_integer_dot_product\"], capabilities = [6019, 6018], "
+                   "id = 4450)\nint dot4(int a, int b, spirv_literal uint packed);\n",
+               "dot4(0x01020304, 0x01010101, 0)"),
+        {10, 10});
+  check(Kernel(with({"GL_ARB_shader_clock", "GL_ARB_gpu_shader_int64"}), "7UL + clockARB() * 0UL"), {7, 7});
+  check(Kernel(with({"GL_ARB_shader_ballot", "GL_ARB_gpu_shader_int64"}), "uint(ballotARB(true)) & 1u"), {1, 1});
+  check(Kernel(with({"GL_ARB_shader_group_vote"}), "allInvocationsARB(true) ? 7 : 8"), {7, 7});
+  support::FaultyVulkan faulty({{"FAULTY_VULKAN_WITHOUT", "float64"}});
+  const auto device = faulty.plugin().open("vulkan:0");
+  refuse(Kernel("", "double(i) / 3.0LF").on(*device),
+         "needs the SPIR-V capability Float64, which " + device->info().name + " does not offer");
 }
 
 TEST_CASE("vulkan: a kernel that reads and writes beyond its buffer changes nothing else", "[vulkan][robust]") {

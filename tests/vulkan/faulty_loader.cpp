@@ -2,7 +2,7 @@
 // it by [plugin.vulkan] vulkan_library.
 //   FAULTY_VULKAN_PIPELINES   what the creation of a pipeline does: "crash" kills the process, "oom" finds no memory,
 //                             "silent" compiles whatever the flags say, and gives no feedback
-//   FAULTY_VULKAN_WITHOUT     a feature that no device has: "cache_control", "zero_init"
+//   FAULTY_VULKAN_WITHOUT     a feature that no device has: "cache_control", "zero_init", "float64"
 //   FAULTY_VULKAN_WORKGROUPS  the most workgroups of a dispatch
 //   FAULTY_VULKAN_VERSION     of the loader: "1.1"
 #include <dlfcn.h>
@@ -68,6 +68,7 @@ PFN_vkGetPhysicalDeviceFeatures2 real_features = nullptr;
 VKAPI_ATTR void VKAPI_CALL read_features(VkPhysicalDevice device, VkPhysicalDeviceFeatures2* features) {
   constexpr const char* variable = "FAULTY_VULKAN_WITHOUT";
   real_features(device, features);
+  if (is_set(variable, "float64")) features->features.shaderFloat64 = VK_FALSE;
   auto* control = find_in<VkPhysicalDevicePipelineCreationCacheControlFeatures>(
       features, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_CREATION_CACHE_CONTROL_FEATURES);
   if (control != nullptr && is_set(variable, "cache_control")) control->pipelineCreationCacheControl = VK_FALSE;

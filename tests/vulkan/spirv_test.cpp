@@ -132,6 +132,27 @@ TEST_CASE("vulkan: a broadcast of SPIR-V 1.5 may come from an invocation that is
       assembled({start, capabilities, entry, used_name, used_layout, used_types, scope, function}, 0x00010500), 42);
 }
 
+TEST_CASE("vulkan: a SPIR-V module may name capabilities of other shaders and of floats", "[vulkan][spirv][feature]") {
+  if (!Vulkan::instance().usable()) return;
+  if (Vulkan::instance().device()->info().kind != DeviceKind::software) return;
+  constexpr std::uint32_t geometry = 2, clip_distance = 32, preserve = 4466, to_even = 4467, to_zero = 4468;
+  const auto module = [](std::initializer_list<std::uint32_t> capabilities, const Instructions& extensions,
+                         const Instructions& modes) {
+    Instructions all;
+    for (const std::uint32_t each : capabilities) all.push_back({op_capability, {each}});
+    return assembled({start, all, extensions, entry_of_main, modes, used_name, used_layout, used_types, stored(id_42)});
+  };
+  check_assembled(module({geometry, clip_distance}, {}, {}), 42);
+  const Instructions controls = {{op_extension, {{}, "SPV_KHR_float_controls"}}};
+  const auto mode_of = [](std::uint32_t capability) { return capability - 5; };
+  check_assembled(module({preserve, to_even}, controls,
+                         {{op_execution_mode, {id_main, mode_of(preserve), 32}},
+                          {op_execution_mode, {id_main, mode_of(to_even), 32}}}),
+                  42);
+  refuse_assembled(module({to_zero}, controls, {{op_execution_mode, {id_main, mode_of(to_zero), 32}}}),
+                   "capability RoundingModeRTZ, which " + Vulkan::instance().device()->info().name);
+}
+
 TEST_CASE("vulkan: only compute shaders of a SPIR-V module count as entry points", "[vulkan][spirv]") {
   if (!Vulkan::instance().usable()) return;
   constexpr std::uint32_t id_vertex = id_more, vertex = 0;
