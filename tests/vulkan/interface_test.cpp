@@ -215,6 +215,15 @@ TEST_CASE("vulkan: a length that is an expression of specialization constants ha
          "A: s[].a lies over");
 }
 
+TEST_CASE("vulkan: a block of values whose size 32 bits do not hold is refused", "[vulkan][interface]") {
+  if (!Vulkan::instance().usable()) return;
+  const std::string members = "{ uvec4 a; uvec4 v[268435455]; };\n";
+  const std::string words = ": 4294967296 bytes, expected at most 4294967280";
+  refuse(Kernel("layout(std140) uniform B " + members, "a.x"), "uniform block B" + words);
+  refuse(Kernel("layout(push_constant) uniform P " + members, "a.x"), "push constants" + words);
+  refuse(Kernel("uniform vec4 g[268435456];\n", "g[i].x"), "uniforms" + words);
+}
+
 TEST_CASE("vulkan: GLSL that Vulkan does not allow is refused before the driver has it", "[vulkan][interface]") {
   if (!Vulkan::instance().usable()) return;
   refuse(Kernel("layout(std140) uniform B { float x; float z; } b[2][2];\n", "b[0][0].z + b[1][0].z"),

@@ -4,6 +4,8 @@
 #include <optional>
 #include <string_view>
 
+#include "codec/reflection.hpp"
+
 namespace kiln::vulkan {
 namespace {
 
@@ -109,6 +111,16 @@ std::uint64_t uses_of(const SpirvModule& module) {
   }
   module.for_each_reached([&](Words instruction) { uses |= uses_of(module, instruction); });
   return uses;
+}
+
+ModuleNeeds needs_of(const SpirvModule& module) {
+  ModuleNeeds needs;
+  needs.version = module.version();
+  needs.workgroup = module.workgroup();
+  needs.shared_bytes = module.bytes_of_shared();
+  needs.uses = uses_of(module);
+  needs.capabilities.assign(module.capabilities().begin(), module.capabilities().end());
+  return needs;
 }
 
 std::string names_of(std::uint64_t uses) {

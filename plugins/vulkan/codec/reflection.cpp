@@ -1,12 +1,12 @@
 #include "codec/reflection.hpp"
 
 #include "codec/glslang_module.hpp"
-#include "codec/module_uses.hpp"
 #include "codec/sampled_pairs.hpp"
 #include "codec/spirv_types.hpp"
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <map>
 #include <set>
 #include <string_view>
@@ -218,9 +218,20 @@ class Reflector {
     return {};
   }
 
+  // Its members have places of 32 bits.
+  Result<std::uint32_t> bytes_of_block(const SpirvVariable& variable, const std::string& what,
+                                       std::uint64_t alignment) const {
+    constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max() - 15;
+    const std::uint64_t end = types_.facts_of(variable.type).end;
+    if (end <= most) return static_cast<std::uint32_t>((end + alignment - 1) / alignment * alignment);
+    return unsupported(what + ": " + std::to_string(end) + " bytes, expected at most " + std::to_string(most));
+  }
+
   Status add_push_constants(const SpirvVariable& variable) {
+    const auto bytes = bytes_of_block(variable, "push constants", 4);
+    if (!bytes) return bytes.error();
     if (!variable.used) return add_members(variable, {}, 0);
-    out_.push_constant_bytes = static_cast<std::uint32_t>((types_.facts_of(variable.type).end + 3) / 4 * 4);
+    out_.push_constant_bytes = *bytes;
     out_.blocks.push_back({out_.push_constant_bytes, std::nullopt, 0});
     return add_members(variable, {}, static_cast<std::uint32_t>(out_.blocks.size() - 1));
   }
@@ -229,7 +240,8 @@ class Reflector {
     const std::string name = name_of(variable);
     const bool plain = name == uniform_block_name;
     // A driver may read the padding behind the last member.
-    const auto bytes = static_cast<std::uint32_t>((types_.facts_of(variable.type).end + 15) / 16 * 16);
+    const auto bytes = bytes_of_block(variable, plain ? "uniforms" : "uniform block " + name, 16);
+    if (!bytes) return bytes.error();
     if (!variable.used) {
       if (plain) return add_members(variable, {}, 0);
       for (std::uint32_t i = 0; i < variable.count; ++i) {
@@ -243,7 +255,7 @@ class Reflector {
     const std::uint32_t at = slot(variable, VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER);
     for (std::uint32_t i = 0; i < variable.count; ++i) {
       const auto block = static_cast<std::uint32_t>(out_.blocks.size());
-      out_.blocks.push_back({bytes, at, i});
+      out_.blocks.push_back({*bytes, at, i});
       std::string block_name;
       if (!plain) {
         block_name = variable.is_array ? indexed(name, i) : name;
@@ -252,7 +264,7 @@ class Reflector {
         resource.name = block_name;
         resource.number = variable.binding + i;
         resource.access = Access::read;
-        resource.bytes = bytes;
+        resource.bytes = *bytes;
         resource.handle = block;
       }
       if (Status status = add_members(variable, block_name, block); !status.ok()) return status;
@@ -488,16 +500,6 @@ class Reflector {
 };
 
 }  // namespace
-
-ModuleNeeds needs_of(const SpirvModule& module) {
-  ModuleNeeds needs;
-  needs.version = module.version();
-  needs.workgroup = module.workgroup();
-  needs.shared_bytes = module.bytes_of_shared();
-  needs.uses = uses_of(module);
-  needs.capabilities.assign(module.capabilities().begin(), module.capabilities().end());
-  return needs;
-}
 
 Result<Reflection> reflect(const SpirvModule& module) { return Reflector(module).reflect(); }
 
