@@ -87,6 +87,11 @@ void VulkanDriver::list() {
       facts.subgroup = settings_.subgroup;
       facts.info.simd_lanes = settings_.subgroup;
       facts.info.driver_identity.emplace_back("subgroup_size", std::to_string(settings_.subgroup));
+      if (facts.most_subgroups == 0) continue;  // open() refuses it
+      std::uint32_t& lanes = facts.info.max_workgroup_lanes;
+      lanes = static_cast<std::uint32_t>(
+          std::min<std::uint64_t>(lanes, std::uint64_t{settings_.subgroup} * facts.most_subgroups));
+      for (std::uint32_t& axis : facts.info.max_workgroup) axis = std::min(axis, lanes);
     }
     if (entries_.empty()) return unavailable(settings_.library + " lists no device");
     std::ranges::stable_sort(entries_, {}, [](const PhysicalFacts& facts) { return rank(facts.info.kind); });

@@ -3,6 +3,7 @@
 #include <kiln/clock.hpp>
 
 #include <algorithm>
+#include <bit>
 
 #include "features.hpp"
 
@@ -27,11 +28,12 @@ Status Gpu::create(const PhysicalFacts& facts) {
   }
   if (facts.subgroup != 0) {
     const bool controls = chain.features.subgroup.subgroupSizeControl == VK_TRUE && facts.least_subgroup != 0;
-    if (!controls || facts.subgroup < facts.least_subgroup || facts.subgroup > facts.most_subgroup) {
-      return unavailable(
-          "[plugin.vulkan] subgroup_size = " + std::to_string(facts.subgroup) + ": " + facts.info.name +
-          (controls ? " takes " + std::to_string(facts.least_subgroup) + " to " + std::to_string(facts.most_subgroup)
-                    : " has no control of it"));
+    if (!controls || facts.subgroup < facts.least_subgroup || facts.subgroup > facts.most_subgroup ||
+        !std::has_single_bit(facts.subgroup)) {
+      return unavailable("[plugin.vulkan] subgroup_size = " + std::to_string(facts.subgroup) + ": " + facts.info.name +
+                         (controls ? " takes powers of two from " + std::to_string(facts.least_subgroup) + " to " +
+                                         std::to_string(facts.most_subgroup)
+                                   : " has no control of it"));
     }
   }
   capabilities_ = chain.capabilities();

@@ -35,6 +35,7 @@ struct PhysicalFacts {
   bool host_clock = false;                              // calibrated timestamps with CLOCK_MONOTONIC
   bool shares_fences = false;                           // semaphores as sync_files
   std::uint32_t least_subgroup = 0, most_subgroup = 0;  // sizes that a pipeline can require; 0: none
+  std::uint32_t most_subgroups = 0;                     // of a workgroup whose pipeline requires a size
   std::uint32_t subgroup = 0;                           // what each pipeline requires; 0: the driver chooses
 };
 

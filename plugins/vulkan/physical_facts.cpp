@@ -137,6 +137,7 @@ void add_limits(const VulkanApi& api, PhysicalFacts& facts) {
     if ((sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0) {
       facts.least_subgroup = sizes.minSubgroupSize;
       facts.most_subgroup = sizes.maxSubgroupSize;
+      facts.most_subgroups = sizes.maxComputeWorkgroupSubgroups;
     }
   }
   if (info.kind == DeviceKind::software) info.roof_gflops = host_roof_gflops();

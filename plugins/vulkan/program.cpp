@@ -240,13 +240,11 @@ class ProgramMaker {
                          std::to_string(gpu_.spirv_version() >> 8 & 0xffU));
     }
     const std::uint64_t lanes = std::uint64_t{size[0]} * size[1] * size[2];
-    const bool fits = size[0] <= limits.maxComputeWorkGroupSize[0] && size[1] <= limits.maxComputeWorkGroupSize[1] &&
-                      size[2] <= limits.maxComputeWorkGroupSize[2];
-    if (!fits || lanes > limits.maxComputeWorkGroupInvocations) {
+    const DeviceInfo& info = gpu_.facts().info;
+    if (!std::ranges::equal(size, info.max_workgroup, std::ranges::less_equal()) || lanes > info.max_workgroup_lanes) {
       return invalid_argument("a workgroup of " + sizes(size) + ", the device takes " +
-                              std::to_string(limits.maxComputeWorkGroupInvocations) + " lanes, at most " +
-                              sizes({limits.maxComputeWorkGroupSize[0], limits.maxComputeWorkGroupSize[1],
-                                     limits.maxComputeWorkGroupSize[2]}));
+                              std::to_string(info.max_workgroup_lanes) + " lanes, at most " +
+                              sizes(info.max_workgroup));
     }
     if (needs.shared_bytes > limits.maxComputeSharedMemorySize) {
       return invalid_argument(std::to_string(needs.shared_bytes) + " bytes of shared memory, the device has " +

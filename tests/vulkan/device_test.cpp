@@ -95,6 +95,23 @@ TEST_CASE("vulkan: a loader of Vulkan 1.1 is asked for nothing newer", "[vulkan]
   check(Kernel("uniform float gain;\n", "gain * i").number("gain", 2.5).on(*device), {0, 2.5F, 5});
 }
 
+TEST_CASE("vulkan: a required size of subgroups is a power of two, and limits the workgroup", "[vulkan]") {
+  if (!Vulkan::instance().usable()) return;
+  support::FaultyVulkan odd({}, {{"subgroup_size", std::int64_t{48}}});
+  const auto refused = odd.plugin().driver().open("vulkan:0");
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == StatusCode::unavailable);
+  CHECK_THAT(refused.error().message, Catch::Contains("subgroup_size = 48") && Catch::Contains("powers of two from"));
+  if (!on_lavapipe()) return;
+  support::FaultyVulkan small({}, {{"subgroup_size", std::int64_t{8}}});
+  const auto device = small.plugin().open("vulkan:0");
+  CHECK(device->info().max_workgroup_lanes == 256);
+  CHECK(device->info().max_workgroup[0] == 256);
+  check(Kernel("", "i").on(*device), {0, 1, 2});
+  refuse(Kernel("#version 450\nlayout(local_size_x = 1024) in;\n", "i").on(*device),
+         "a workgroup of 1024x1x1, the device takes 256 lanes");
+}
+
 TEST_CASE("vulkan: an entry of another device or driver does not reach the driver", "[vulkan][entry]") {
   if (!Vulkan::instance().usable()) return;
   Device& device = *Vulkan::instance().device();
