@@ -279,26 +279,29 @@ class ProgramMaker {
       }
       return sum;
     };
+    const std::uint64_t blocks = count({VK_DESCRIPTOR_TYPE_STORAGE_BUFFER}),
+                        uniforms = count({VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER}),
+                        textures = count({VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER, VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE,
+                                          VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER}),
+                        samplers = count({VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER, VK_DESCRIPTOR_TYPE_SAMPLER}),
+                        images = count({VK_DESCRIPTOR_TYPE_STORAGE_IMAGE, VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER});
     const struct {
       const char* what;
       std::uint64_t needed;
-      std::uint32_t most;
+      std::uint32_t of_stage, of_set;
     } needs[] = {
-        {"storage blocks", count({VK_DESCRIPTOR_TYPE_STORAGE_BUFFER}), limits.maxPerStageDescriptorStorageBuffers},
-        {"uniform blocks", count({VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER}), limits.maxPerStageDescriptorUniformBuffers},
-        {"textures",
-         count({VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER, VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE,
-                VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER}),
-         limits.maxPerStageDescriptorSampledImages},
-        {"samplers", count({VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER, VK_DESCRIPTOR_TYPE_SAMPLER}),
-         limits.maxPerStageDescriptorSamplers},
-        {"images", count({VK_DESCRIPTOR_TYPE_STORAGE_IMAGE, VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER}),
-         limits.maxPerStageDescriptorStorageImages},
+        {"storage blocks", blocks, limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers},
+        {"uniform blocks", uniforms, limits.maxPerStageDescriptorUniformBuffers, limits.maxDescriptorSetUniformBuffers},
+        {"textures", textures, limits.maxPerStageDescriptorSampledImages, limits.maxDescriptorSetSampledImages},
+        {"samplers", samplers, limits.maxPerStageDescriptorSamplers, limits.maxDescriptorSetSamplers},
+        {"images", images, limits.maxPerStageDescriptorStorageImages, limits.maxDescriptorSetStorageImages},
+        {"resources", blocks + uniforms + textures + images, limits.maxPerStageResources, limits.maxPerStageResources},
     };
     for (const auto& need : needs) {
-      if (need.needed <= need.most) continue;
+      const std::uint32_t most = std::min(need.of_stage, need.of_set);
+      if (need.needed <= most) continue;
       return invalid_argument(std::to_string(need.needed) + " " + need.what + ", the device takes " +
-                              std::to_string(need.most));
+                              std::to_string(most));
     }
     for (const ValueBlock& block : reflection.blocks) {
       if (!block.slot || block.bytes <= limits.maxUniformBufferRange) continue;

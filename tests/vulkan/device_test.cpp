@@ -227,6 +227,23 @@ TEST_CASE("vulkan: what a program needs and the device lacks is named", "[vulkan
   }
 }
 
+TEST_CASE("vulkan: more resources than a program or a set of descriptors may have are refused", "[vulkan][refusal]") {
+  if (!Vulkan::instance().usable()) return;
+  const auto run_with = [](support::FaultyVulkan::Variables limits) {
+    support::FaultyVulkan faulty(limits);
+    const auto device = faulty.plugin().open("vulkan:0");
+    return Kernel("layout(std430, binding = 0) readonly buffer A { float a[]; };\nuniform float gain;\n", "a[i] * gain")
+        .input(ramp(), "A")
+        .number("gain", 2)
+        .on(*device)
+        .run();
+  };
+  CHECK(run_with({{"FAULTY_VULKAN_RESOURCES", "3"}, {"FAULTY_VULKAN_BLOCKS", "2"}}).ok());
+  CHECK_THAT(run_with({{"FAULTY_VULKAN_RESOURCES", "2"}}).message, Catch::Contains("3 resources, the device takes 2"));
+  CHECK_THAT(run_with({{"FAULTY_VULKAN_BLOCKS", "1"}}).message,
+             Catch::Contains("2 storage blocks, the device takes 1"));
+}
+
 TEST_CASE("vulkan: what no capability tells is enabled where the device has it, and else named", "[vulkan][feature]") {
   if (!on_lavapipe()) return;
   const Kernel zeros(with({"GL_EXT_null_initializer"}) + "shared float s[64] = {};\n", "s[i] + 5");

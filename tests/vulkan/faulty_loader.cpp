@@ -4,6 +4,8 @@
 //                             "silent" compiles whatever the flags say, and gives no feedback
 //   FAULTY_VULKAN_WITHOUT     a feature that no device has: "cache_control", "zero_init", "float64"
 //   FAULTY_VULKAN_WORKGROUPS  the most workgroups of a dispatch
+//   FAULTY_VULKAN_RESOURCES   the most resources of a program
+//   FAULTY_VULKAN_BLOCKS      the most storage blocks of a descriptor set
 //   FAULTY_VULKAN_VERSION     of the loader: "1.1"
 #include <dlfcn.h>
 
@@ -89,8 +91,13 @@ PFN_vkGetPhysicalDeviceProperties real_properties = nullptr;
 
 VKAPI_ATTR void VKAPI_CALL read_properties(VkPhysicalDevice device, VkPhysicalDeviceProperties* properties) {
   real_properties(device, properties);
-  const char* const most = std::getenv("FAULTY_VULKAN_WORKGROUPS");
-  if (most != nullptr) properties->limits.maxComputeWorkGroupCount[0] = static_cast<uint32_t>(std::atoi(most));
+  const auto limit = [](const char* variable, uint32_t& most) {
+    const char* const found = std::getenv(variable);
+    if (found != nullptr) most = static_cast<uint32_t>(std::atoi(found));
+  };
+  limit("FAULTY_VULKAN_WORKGROUPS", properties->limits.maxComputeWorkGroupCount[0]);
+  limit("FAULTY_VULKAN_RESOURCES", properties->limits.maxPerStageResources);
+  limit("FAULTY_VULKAN_BLOCKS", properties->limits.maxDescriptorSetStorageBuffers);
 }
 
 VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL device_function(VkDevice device, const char* name) {
