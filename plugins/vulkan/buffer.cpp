@@ -43,6 +43,7 @@ Status bind_memory(Gpu& gpu, const VkMemoryAllocateInfo& info, std::uint64_t byt
   const DeviceFunctions& vk = gpu.vk();
   Status status = gpu.check(vk.AllocateMemory(gpu.handle(), &info, nullptr, made.memory.out()), words_of(bytes));
   if (!status.ok()) return status;
+  made.memory_bytes = info.allocationSize;
   return gpu.check(vk.BindBufferMemory(gpu.handle(), made.buffer.get(), made.memory.get(), 0), words_of(bytes));
 }
 
@@ -50,7 +51,8 @@ Status bind_memory(Gpu& gpu, const VkMemoryAllocateInfo& info, std::uint64_t byt
 
 Result<PlainBuffer> make_buffer(Gpu& gpu, std::uint64_t bytes, Placement placement, Export exported) {
   const DeviceFunctions& vk = gpu.vk();
-  PlainBuffer made{OwnedMemory(gpu), OwnedBuffer(gpu), nullptr};
+  PlainBuffer made{OwnedMemory(gpu), OwnedBuffer(gpu)};
+  made.exported = exported;
   const bool shared = exported == Export::as_dma_buf;
   if (Status status = create(gpu, bytes, shared, made.buffer); !status.ok()) return status;
   VkMemoryRequirements needs{};
@@ -73,11 +75,18 @@ Result<PlainBuffer> make_buffer(Gpu& gpu, std::uint64_t bytes, Placement placeme
   return made;
 }
 
-Result<PlainBuffer> make_part(Gpu& gpu, std::uint64_t bytes, const PlainBuffer& whole, Export exported) {
-  PlainBuffer made{OwnedMemory(gpu), OwnedBuffer(gpu), whole.mapped};
-  if (Status status = create(gpu, bytes, exported == Export::as_dma_buf, made.buffer); !status.ok()) return status;
-  Status status = gpu.check(gpu.vk().BindBufferMemory(gpu.handle(), made.buffer.get(), whole.memory.get(), 0),
-                            "a part of " + words_of(bytes));
+Result<PlainBuffer> make_part(Gpu& gpu, std::uint64_t bytes, const PlainBuffer& whole) {
+  PlainBuffer made{OwnedMemory(gpu), OwnedBuffer(gpu), whole.mapped, whole.memory_bytes, whole.exported};
+  const std::string what = "a part of " + words_of(bytes);
+  Status status = create(gpu, std::min(bytes, whole.memory_bytes), whole.exported == Export::as_dma_buf, made.buffer);
+  if (!status.ok()) return status;
+  VkMemoryRequirements needs{};
+  gpu.vk().GetBufferMemoryRequirements(gpu.handle(), made.buffer.get(), &needs);
+  if (needs.size > whole.memory_bytes) {
+    return unsupported(gpu.id() + ": " + what + ": the device wants " + std::to_string(needs.size) +
+                       " bytes of memory, which has " + std::to_string(whole.memory_bytes));
+  }
+  status = gpu.check(gpu.vk().BindBufferMemory(gpu.handle(), made.buffer.get(), whole.memory.get(), 0), what);
   if (!status.ok()) return status;
   return made;
 }
@@ -95,7 +104,8 @@ Result<PlainBuffer> import_buffer(Gpu& gpu, std::uint64_t bytes, int fd) {
       VK_SUCCESS) {
     return invalid_argument(doing + ": descriptor " + std::to_string(fd) + " is no dma-buf that the driver takes");
   }
-  PlainBuffer made{OwnedMemory(gpu), OwnedBuffer(gpu), nullptr};
+  PlainBuffer made{OwnedMemory(gpu), OwnedBuffer(gpu)};
+  made.exported = Export::as_dma_buf;
   // Whole texels, where the memory has them.
   const std::uint64_t whole = std::min((bytes + 15) / 16 * 16, there);
   if (Status status = create(gpu, whole, true, made.buffer); !status.ok()) return status;
@@ -243,7 +253,7 @@ Result<std::unique_ptr<Buffer>> VulkanBuffer::create(std::shared_ptr<Gpu> gpu, s
       return invalid_argument(device.id() + ": a part of " + std::to_string(desc.bytes) + " bytes of a buffer of " +
                               std::to_string(whole.bytes_) + " bytes, expected a whole one for storage of this device");
     }
-    auto part = make_part(device, store, whole.main_, whole.exports_ ? Export::as_dma_buf : Export::no);
+    auto part = make_part(device, store, whole.main_);
     if (!part) return part.error();
     buffer->main_ = std::move(*part);
     return std::unique_ptr<Buffer>(std::move(buffer));

@@ -21,23 +21,27 @@
 
 namespace kiln::vulkan {
 
-// A buffer with memory of its own, mapped where the host can reach it.
+// as_dma_buf: the memory is shared with other drivers, to which it is exported or from which it is imported.
+enum class Export : std::uint8_t { no, as_dma_buf };
+
+// A buffer in memory, mapped where the host can reach it.
 struct PlainBuffer {
-  OwnedMemory memory;  // destroyed after the buffer
+  OwnedMemory memory;  // destroyed after the buffer; empty: the buffer is a part
   OwnedBuffer buffer;
   std::byte* mapped = nullptr;
+  std::uint64_t memory_bytes = 0;
+  Export exported = Export::no;
 };
 
 // host: memory that the host reads and writes. readback: likewise, fast to read. device: the device's own. writable:
 // the device's own, which the host writes to; only where Gpu::writable_memory().
 enum class Placement : std::uint8_t { invalid = 0, host, readback, device, writable };
 
-enum class Export : std::uint8_t { no, as_dma_buf };
-
 // unavailable: there is no memory for it.
 Result<PlainBuffer> make_buffer(Gpu& gpu, std::uint64_t bytes, Placement placement, Export exported = Export::no);
-// A buffer of `bytes` bytes over the beginning of the memory of `whole`, which is as large and outlives it.
-Result<PlainBuffer> make_part(Gpu& gpu, std::uint64_t bytes, const PlainBuffer& whole, Export exported);
+// A buffer of `bytes` bytes over the beginning of the memory of `whole`, or of all that the memory has. `whole`
+// outlives it. unsupported: the device wants more memory for such a buffer. REQUIRES: `whole` is no part.
+Result<PlainBuffer> make_part(Gpu& gpu, std::uint64_t bytes, const PlainBuffer& whole);
 // The memory behind a dma-buf, which stays the caller's. invalid_argument: it is smaller, or not a dma-buf.
 Result<PlainBuffer> import_buffer(Gpu& gpu, std::uint64_t bytes, int fd);
 

@@ -233,6 +233,30 @@ TEST_CASE("vulkan: an imported buffer outlives its exporter's, and the host writ
   CHECK(read(*out) == mixed(first_words(4), by_vulkan));
 }
 
+TEST_CASE("vulkan: a part of an imported buffer ends with the imported memory", "[vulkan][exchange]") {
+  if (!on_simulated_card()) return;
+  const Side vulkan(Vulkan::instance().device(), Dialect::glsl, by_vulkan);
+  const auto own = vulkan.buffer(BufferUsage::storage);
+  const auto fd = own->export_fd();
+  REQUIRE(fd.has_value());
+  BufferDesc desc;
+  desc.usage = BufferUsage::storage;
+  desc.bytes = static_cast<std::uint64_t>(lseek(fd->get(), 0, SEEK_END));  // whole pages
+  REQUIRE(desc.bytes >= bytes);
+  desc.import_fd = fd->get();
+  const auto imported = vulkan.device->create_buffer(desc);
+  REQUIRE(imported.has_value());
+  desc.import_fd = -1;
+  desc.part_of = imported->get();
+  const auto part = vulkan.device->create_buffer(desc);
+  INFO((part ? std::string() : part.error().text()));
+  REQUIRE(part.has_value());
+  const auto in = vulkan.buffer(BufferUsage::upload);
+  write(*in, first_words(6));
+  vulkan.wait(vulkan.submit(*in, **part));
+  CHECK(read(*own) == mixed(first_words(6), by_vulkan));
+}
+
 TEST_CASE("vulkan: what is no shared memory or fence is refused by type", "[vulkan][exchange]") {
   if (!Vulkan::instance().usable()) return;
   const Side vulkan(Vulkan::instance().device(), Dialect::glsl, by_vulkan);
