@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <string>
 
 #include <kiln/device_checks.hpp>
@@ -13,8 +14,9 @@ namespace {
 // Assigns the buffers of a launch to the descriptors of its program.
 class Binder {
  public:
-  Binder(const VulkanProgram& program, const PassLaunch& launch, Submission& work, BoundPass& pass)
-      : reflection_(program.reflection()),
+  Binder(const Queue& queue, const VulkanProgram& program, const PassLaunch& launch, Submission& work, BoundPass& pass)
+      : queue_(queue),
+        reflection_(program.reflection()),
         program_(program),
         launch_(launch),
         descriptors_(work.descriptors),
@@ -180,13 +182,9 @@ class Binder {
     filled.written = written;
     if (exact) return {};
     std::vector<std::byte> read;
-    std::span<const std::byte> tensor = from.written();
-    if (tensor.empty()) {
-      read.resize(from.bytes());
-      if (Status status = from.read(0, read); !status.ok()) return status;
-      tensor = read;
-    }
-    auto texels = converted_texels(form, tensor);
+    const auto tensor = contents(from, read);
+    if (!tensor) return tensor.error();
+    auto texels = converted_texels(form, *tensor);
     if (!texels) return texels.error();
     filled.values = pass_.values.size();
     pass_.values.push_back({std::move(*texels)});
@@ -196,23 +194,27 @@ class Binder {
   Status bind_uniform(const ProgramResource& resource, const ResourceSource& source) {
     const UniformMember& member = reflection_.members[static_cast<std::size_t>(resource.handle)];
     const std::uint64_t bytes = values_in(resource) * sizeof(double);
-    VulkanBuffer& from = buffer(source.binding);
-    std::span<const std::byte> whole = from.written();
-    if (whole.empty()) {
-      if (uniforms_.empty()) {
-        uniforms_.resize(static_cast<std::size_t>(from.bytes()));
-        if (Status status = from.read(0, uniforms_); !status.ok()) return status;
-      }
-      whole = uniforms_;
-    }
-    if (whole.size() < source.offset + bytes) {
+    const auto whole = contents(buffer(source.binding), uniforms_);
+    if (!whole) return whole.error();
+    if (whole->size() < source.offset + bytes) {
       return invalid_argument("uniforms." + resource.name + ": its values end at byte " +
-                              std::to_string(source.offset + bytes) + " of " + std::to_string(whole.size()));
+                              std::to_string(source.offset + bytes) + " of " + std::to_string(whole->size()));
     }
-    auto components = uniform_components(resource, whole.data() + source.offset, source.given);
+    auto components = uniform_components(resource, whole->data() + source.offset, source.given);
     if (!components) return std::move(components).error();
     place_in_block(resource, member.place, *components, pass_.values[member.block].bytes);
     return {};
+  }
+
+  // What a tensor holds when the submissions before have ended; `copy` has it where the host cannot read the tensor.
+  Result<std::span<const std::byte>> contents(VulkanBuffer& from, std::vector<std::byte>& copy) const {
+    if (Status status = queue_.reach(from.written_by()); !status.ok()) return status;
+    if (const std::span<const std::byte> there = from.written(); !there.empty()) return there;
+    if (copy.empty()) {
+      copy.resize(static_cast<std::size_t>(from.bytes()));
+      if (Status status = from.read(0, copy); !status.ok()) return status;
+    }
+    return std::span<const std::byte>(copy);
   }
 
   Status check_complete() const {
@@ -223,6 +225,7 @@ class Binder {
     return internal_error(std::to_string(found) + " descriptors, the program has " + std::to_string(expected));
   }
 
+  const Queue& queue_;
   const Reflection& reflection_;
   const VulkanProgram& program_;
   const PassLaunch& launch_;
@@ -231,13 +234,28 @@ class Binder {
   std::vector<std::byte> uniforms_;  // of the tensor of uniforms, where the host cannot read it
 };
 
+// Appends what the launch may write. REQUIRES: it was bound, and not as one of nothing.
+void add_written(const PassLaunch& launch, std::vector<VulkanBuffer*>& written) {
+  const auto add = [&](std::size_t binding) {
+    written.push_back(static_cast<VulkanBuffer*>(launch.bindings[binding]));
+  };
+  for (std::size_t i = 0; i < launch.bindings.size() && launch.sources.empty(); ++i) add(i);
+  const auto& resources = static_cast<const VulkanProgram*>(launch.program)->reflection().resources;
+  for (std::size_t i = 0; i < launch.sources.size(); ++i) {
+    const ResourceSource& source = launch.sources[i];
+    const bool texture = resources[i].kind == ResourceKind::image || resources[i].kind == ResourceKind::sampler;
+    const Access access = texture ? source.texture.access : resources[i].access;
+    if (source.binding < launch.bindings.size() && access != Access::read) add(source.binding);
+  }
+}
+
 // Appends to the passes of `work`, or fails.
 Status bind_pass(Submission& work, std::size_t index, const PassLaunch& launch, const DeviceInfo& info,
-                 const Gpu& gpu) {
+                 const Queue& queue) {
   const auto where = [&] { return info.id + ": pass " + std::to_string(index); };
   if (launch.program == nullptr) return invalid_argument(where() + " has no program");
   const auto& program = static_cast<const VulkanProgram&>(*launch.program);
-  if (&program.gpu() != &gpu) return invalid_argument(where() + ": its program belongs to another device");
+  if (&program.gpu() != &queue.gpu()) return invalid_argument(where() + ": its program belongs to another device");
   BoundPass& pass = work.passes.emplace_back();
   pass.program = &program;
   pass.nothing = launch.grid == PassLaunch::nothing;
@@ -250,87 +268,84 @@ Status bind_pass(Submission& work, std::size_t index, const PassLaunch& launch, 
     const auto who = [&] { return where() + ": binding " + std::to_string(i); };
     if (launch.bindings[i] == nullptr) return invalid_argument(who() + " is empty");
     auto& buffer = static_cast<VulkanBuffer&>(*launch.bindings[i]);
-    if (&buffer.gpu() != &gpu) return invalid_argument(who() + ": the buffer belongs to another device");
+    if (&buffer.gpu() != &queue.gpu()) return invalid_argument(who() + ": the buffer belongs to another device");
     if (buffer.shadow() != VK_NULL_HANDLE) work.shadowed.push_back(&buffer);
   }
   if (launch.indirect) {
     pass.grid = static_cast<VulkanBuffer&>(*launch.bindings[launch.indirect->binding]).handle();
     pass.grid_at = launch.indirect->offset;
   }
-  if (Status status = Binder(program, launch, work, pass).bind(); !status.ok()) return status.within(where());
+  if (Status status = Binder(queue, program, launch, work, pass).bind(); !status.ok()) return status.within(where());
+  add_written(launch, work.written);
   return {};
 }
 
-bool converts_texels(const BoundPass& pass) {
-  return std::ranges::any_of(pass.textures, [](const BoundTexture& texture) { return texture.values.has_value(); });
-}
-
-// REQUIRES: the launch was bound.
-bool writes_to(const PassLaunch& launch, const Buffer* buffer) {
-  if (launch.grid == PassLaunch::nothing) return false;
-  if (launch.sources.empty()) return std::ranges::find(launch.bindings, buffer) != launch.bindings.end();
-  const auto& resources = static_cast<const VulkanProgram*>(launch.program)->reflection().resources;
-  for (std::size_t i = 0; i < launch.sources.size(); ++i) {
-    const ResourceSource& source = launch.sources[i];
-    if (source.binding >= launch.bindings.size() || launch.bindings[source.binding] != buffer) continue;
-    const bool texture = resources[i].kind == ResourceKind::image || resources[i].kind == ResourceKind::sampler;
-    if ((texture ? source.texture.access : resources[i].access) != Access::read) return true;
-  }
-  return false;
-}
-
-// The host converts texels when it binds them, before any pass has run: no earlier pass may write them.
-Status check_converted(const Dispatch& dispatch, std::size_t index, const DeviceInfo& info) {
-  const PassLaunch& launch = dispatch.passes[index];
-  const auto& resources = static_cast<const VulkanProgram*>(launch.program)->reflection().resources;
-  for (std::size_t i = 0; i < launch.sources.size(); ++i) {
-    const TextureSource& form = launch.sources[i].texture;
-    const bool texture = resources[i].kind == ResourceKind::image || resources[i].kind == ResourceKind::sampler;
-    if (!texture || has_its_texels(form)) continue;
-    const Buffer* const tensor = launch.bindings[launch.sources[i].binding];
-    const auto is_written = [tensor](const PassLaunch& earlier) { return writes_to(earlier, tensor); };
-    if (std::ranges::none_of(dispatch.passes.first(index), is_written)) continue;
-    return unsupported(info.id + ": pass " + std::to_string(index) + ": " + resources[i].type + " " +
-                       resources[i].name + ": an earlier pass writes its tensor of " +
-                       std::string(numpy_name(form.dtype)) + " with " + std::to_string(form.channels) +
-                       " channels, which cannot be converted to " + std::string(facts_of(form.format).name) +
-                       " within a dispatch. Write a tensor of the format's own type and channels, or use an opengl "
-                       "device");
+// The host reads values of uniforms and converts texels when it binds them, before any pass has run: no earlier pass
+// may write them.
+Status check_host_reads(const Dispatch& dispatch, std::span<const LaunchStep> steps, const DeviceInfo& info) {
+  std::set<const Buffer*> written;
+  std::size_t passes = 0;  // whose buffers are in `written`
+  for (std::size_t index = 0; index < steps.size(); ++index) {
+    const bool is_first = steps[index].pass() == passes;
+    if (is_first) ++passes;
+    if (steps[index].is_nothing()) continue;
+    const PassLaunch& launch = dispatch.passes[index];
+    const auto& resources = static_cast<const VulkanProgram*>(launch.program)->reflection().resources;
+    for (std::size_t i = 0; i < launch.sources.size(); ++i) {
+      const ResourceSource& source = launch.sources[i];
+      const ProgramResource& resource = resources[i];
+      const bool uniform = resource.kind == ResourceKind::uniform;
+      const bool texture = resource.kind == ResourceKind::image || resource.kind == ResourceKind::sampler;
+      if (!uniform && (!texture || has_its_texels(source.texture))) continue;
+      if (source.binding >= launch.bindings.size() || !written.contains(launch.bindings[source.binding])) continue;
+      const std::string what = info.id + ": pass " + std::to_string(index) + ": " + (uniform ? "uniform " : "") +
+                               resource.type + " " + resource.name + ": an earlier pass writes its tensor";
+      if (uniform) return unsupported(what + ", which the host reads before the dispatch. Submit the passes apart");
+      const TextureSource& form = source.texture;
+      return unsupported(what + " of " + std::string(numpy_name(form.dtype)) + " with " +
+                         std::to_string(form.channels) + " channels, which cannot be converted to " +
+                         std::string(facts_of(form.format).name) +
+                         " within a dispatch. Write a tensor of the format's own type and channels, or use an opengl "
+                         "device");
+    }
+    std::vector<VulkanBuffer*> buffers;
+    if (is_first) add_written(launch, buffers);
+    written.insert(buffers.begin(), buffers.end());
   }
   return {};
 }
 
 // Of the launch that ended a plan.
-Status refusal(Submission& work, std::size_t index, const Dispatch& dispatch, const DeviceInfo& info, const Gpu& gpu) {
+Status refusal(Submission& work, std::size_t index, const Dispatch& dispatch, const DeviceInfo& info,
+               const Queue& queue) {
   const PassLaunch& launch = dispatch.passes[index];
   Status status = launch.grid == PassLaunch::nothing ? ok_status() : check_grid(info, index, launch);
-  if (status.ok()) status = bind_pass(work, index, launch, info, gpu);
+  if (status.ok()) status = bind_pass(work, index, launch, info, queue);
   return status.ok() ? internal_error(info.id + ": pass " + std::to_string(index) + " has no key") : status;
 }
 
 }  // namespace
 
-Result<Submission> bind(const Dispatch& dispatch, LaunchPlan plan, const DeviceInfo& info, const Gpu& gpu) {
+Result<Submission> bind(const Dispatch& dispatch, LaunchPlan plan, const DeviceInfo& info, const Queue& queue) {
   Submission work;
   work.again = true;
   work.passes.reserve(plan.checks.size());
   work.descriptors.reserve(plan.checks.size());
-  bool converts = false;
+  bool host_reads = false;
   for (const std::size_t i : plan.checks) {
     const LaunchStep& step = plan.key.steps[i];
     if (!step.is_nothing()) {
       if (Status status = check_grid(info, i, dispatch.passes[i]); !status.ok()) return status;
     }
     if (step.pass() < work.passes.size()) continue;
-    if (Status status = bind_pass(work, i, dispatch.passes[i], info, gpu); !status.ok()) return status;
+    if (Status status = bind_pass(work, i, dispatch.passes[i], info, queue); !status.ok()) return status;
     const BoundPass& pass = work.passes.back();
     work.again = work.again && pass.values.empty() && !pass.nothing;
-    converts = converts || converts_texels(pass);
+    host_reads = host_reads || !pass.values.empty();
   }
-  if (!plan.complete) return refusal(work, plan.key.steps.size(), dispatch, info, gpu);
-  for (std::size_t i = 0; i < plan.key.steps.size() && converts; ++i) {
-    if (!converts_texels(work.passes[plan.key.steps[i].pass()])) continue;
-    if (Status status = check_converted(dispatch, i, info); !status.ok()) return status;
+  if (!plan.complete) return refusal(work, plan.key.steps.size(), dispatch, info, queue);
+  if (host_reads) {
+    if (Status status = check_host_reads(dispatch, plan.key.steps, info); !status.ok()) return status;
   }
   work.key = std::move(plan.key);
   return work;

@@ -327,7 +327,9 @@ std::span<std::byte> VulkanBuffer::mapped() noexcept {
 }
 
 std::span<const std::byte> VulkanBuffer::written() const noexcept {
-  const std::byte* const memory = main_.mapped != nullptr ? main_.mapped : shadow_.mapped;
+  // The queue copies into a shadow only what comes back.
+  const bool shadowed = comes_back_ || written_by() == 0;
+  const std::byte* const memory = main_.mapped != nullptr ? main_.mapped : shadowed ? shadow_.mapped : nullptr;
   if (memory == nullptr || only_written_) return {};
   return {memory, static_cast<std::size_t>(bytes_)};
 }

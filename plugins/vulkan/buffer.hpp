@@ -105,7 +105,10 @@ class VulkanBuffer final : public Buffer {
   bool take_newer() noexcept { return newer_.exchange(false, std::memory_order_acquire); }
   void mark_newer() noexcept { newer_.store(true, std::memory_order_release); }
   bool comes_back() const noexcept { return comes_back_; }
-  // What the host wrote last, where the host can read it; empty: read() has to be called.
+  // The last submission that may write it; 0: none.
+  std::uint64_t written_by() const noexcept { return written_by_.load(std::memory_order_acquire); }
+  void mark_written(std::uint64_t value) noexcept { written_by_.store(value, std::memory_order_release); }
+  // What it holds after that submission, where the host can read it; empty: read() has to be called.
   std::span<const std::byte> written() const noexcept;
 
  private:
@@ -128,6 +131,7 @@ class VulkanBuffer final : public Buffer {
   bool only_written_ = false;       // main_.mapped is slow to read
   bool exports_ = false;            // its memory can be exported
   std::atomic<bool> newer_{false};  // the host has written since the queue copied it in
+  std::atomic<std::uint64_t> written_by_{0};
   std::mutex view_mutex_;
   std::map<VkFormat, OwnedBufferView> texels_;
   std::vector<std::unique_ptr<PixelTexture>> textures_;  // one in flight may use any of them: none is dropped before

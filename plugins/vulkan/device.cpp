@@ -107,7 +107,7 @@ Result<std::uint64_t> VulkanDevice::submit(const Dispatch& dispatch) noexcept tr
     if (!again) return again.error();
     if (*again) return **again;
   }
-  auto work = bind(dispatch, std::move(plan), info_, *gpu_);
+  auto work = bind(dispatch, std::move(plan), info_, *queue_);
   if (!work) return work.error();
   return queue_->submit(std::move(*work));
 } catch (...) {

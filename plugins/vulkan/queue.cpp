@@ -273,6 +273,7 @@ Result<std::uint64_t> Queue::hand_over(Slot& slot) {
     return status;
   }
   slot.value = slot.last = value;
+  for (VulkanBuffer* buffer : slot.written) buffer->mark_written(value);
   return value;
 }
 
@@ -382,6 +383,14 @@ Result<FenceResult> Queue::time_of(Slot& slot) {
   const std::uint64_t begun = gpu_->host_time(stamps[0]);
   const std::uint64_t took = stamps[1] > stamps[0] ? gpu_->nanoseconds(stamps[1] - stamps[0]) : 0;
   return FenceResult{took, begun != 0 ? begun : slot.begun_ns};
+}
+
+Status Queue::reach(std::uint64_t value) const {
+  if (value == 0) return {};
+  const VkSemaphore semaphore = timeline_.get();
+  const VkSemaphoreWaitInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO, nullptr, 0, 1, &semaphore, &value};
+  const VkResult waited = gpu_->vk().WaitSemaphores(gpu_->handle(), &info, std::numeric_limits<std::uint64_t>::max());
+  return gpu_->check(waited, "waiting for a submission");
 }
 
 Result<FenceResult> Queue::wait(std::uint64_t value, Deadline deadline) {

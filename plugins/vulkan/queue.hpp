@@ -112,6 +112,7 @@ struct Submission {
   std::vector<BoundPass> passes;
   std::vector<BoundDescriptor> descriptors;
   std::vector<VulkanBuffer*> shadowed;  // the buffers that have shadows; may name one twice
+  std::vector<VulkanBuffer*> written;   // the buffers that passes may write; likewise
   DispatchKey key;                      // its steps are what runs
   bool again = false;                   // equal keys mean equal commands; false: values are part of the commands
 };
@@ -130,6 +131,9 @@ class Queue {
   // REQUIRES: submit_again() found none.
   Result<std::uint64_t> submit(Submission work);
   Result<FenceResult> wait(std::uint64_t value, Deadline deadline);
+  // Waits for the submission, whose result stays for wait(); 0: for none.
+  Status reach(std::uint64_t value) const;
+  const Gpu& gpu() const noexcept { return *gpu_; }
   // As in FenceExchange.
   Result<UniqueFd> export_fence(std::uint64_t value);
   Status wait_for_fence(int sync_file);
@@ -161,6 +165,7 @@ class Queue {
     VkCommandBuffer copies = VK_NULL_HANDLE;
     std::vector<VulkanBuffer*> shadowed;  // the buffers that may need one; they live while the key is used
     std::vector<VulkanBuffer*> copied;    // of these, which `copies` copy in
+    std::vector<VulkanBuffer*> written;   // the buffers that the commands may write; likewise
   };
   struct KeptSlot {
     std::uint64_t hash = 0;  // of the slot's key
@@ -215,7 +220,8 @@ class Queue {
 //
 // Thread-safety: bind() from any thread. Ownership: borrows programs and buffers, which outlive the submission.
 
-// invalid_argument or unsupported names the pass and the resource. REQUIRES: `plan` is plan_launches(dispatch, gpu).
-Result<Submission> bind(const Dispatch& dispatch, LaunchPlan plan, const DeviceInfo& info, const Gpu& gpu);
+// Waits for submissions that write what the host reads for it. invalid_argument or unsupported names the pass and the
+// resource. REQUIRES: `plan` is plan_launches(dispatch, queue.gpu()).
+Result<Submission> bind(const Dispatch& dispatch, LaunchPlan plan, const DeviceInfo& info, const Queue& queue);
 
 }  // namespace kiln::vulkan

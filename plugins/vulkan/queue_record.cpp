@@ -265,8 +265,11 @@ void Queue::read_back(VkCommandBuffer commands, const BoundTexture& bound) {
 Status Queue::record(Slot& slot, Submission& work) {
   const DeviceFunctions& vk = gpu_->vk();
   slot.shadowed = std::move(work.shadowed);
-  std::ranges::sort(slot.shadowed);
-  slot.shadowed.erase(std::ranges::unique(slot.shadowed).begin(), slot.shadowed.end());
+  slot.written = std::move(work.written);
+  for (std::vector<VulkanBuffer*>* const buffers : {&slot.shadowed, &slot.written}) {
+    std::ranges::sort(*buffers);
+    buffers->erase(std::ranges::unique(*buffers).begin(), buffers->end());
+  }
   Status status = place_values(slot, work.passes);
   if (status.ok()) status = make_grids(slot, work);
   if (slot.key.words != work.key.words) {

@@ -305,6 +305,43 @@ TEST_CASE("vulkan: an equal dispatch takes the values that its uniforms have the
   }
 }
 
+TEST_CASE("vulkan: uniforms have the values that a submission in flight writes", "[vulkan][recorded]") {
+  if (!Vulkan::instance().usable()) return;
+  const Gain kernel("uniform float gain;\n");
+  KernelSource source;
+  source.dialect = Dialect::glsl;
+  source.text =
+      "#version 430\n"
+      "layout(local_size_x = 1) in;\n"
+      "layout(std430, binding = 0) buffer U { uint low, high, x; };\n"
+      "void main() {\n"
+      "  uint v = x;\n"
+      "  for (uint i = 0u; i < 300000u; ++i) v = (v ^ v >> 15) * 2654435761u + i;\n"
+      "  x = v;\n"
+      "  low = 0u;\n"
+      "  high = 0x40000000u;  // 2.0 as a double\n"
+      "}\n";
+  source.bindings = {Access::read_write};
+  const auto writing = built(source);
+  for (const BufferUsage usage : {BufferUsage::upload, BufferUsage::readback, BufferUsage::storage}) {
+    INFO("usage " << static_cast<int>(usage));
+    const auto x = buffer_of(lanes, 0), uniforms = buffer_of(4, 0, usage);
+    give(*uniforms, 1);
+    Buffer* const written[] = {uniforms.get()};
+    Buffer* const bindings[] = {x.get(), uniforms.get()};
+    const PassLaunch passes[] = {{writing.get(), written, {1, 1, 1}},
+                                 {kernel.program.get(), bindings, {1, 1, 1}, kernel.sources}};
+    const std::uint64_t first = submit(std::span(passes).first(1)), second = submit(std::span(passes).last(1));
+    wait(second);
+    wait(first);
+    check_all_are(*x, 2);
+    const auto together = device().submit({passes});
+    REQUIRE_FALSE(together.has_value());
+    CHECK(together.error().code == StatusCode::unsupported);
+    CHECK_THAT(together.error().message, Catch::Contains("uniform float gain: an earlier pass writes its tensor"));
+  }
+}
+
 TEST_CASE("vulkan: uniforms have their values after a dispatch with more of them", "[vulkan][recorded]") {
   if (!Vulkan::instance().usable()) return;
   const Gain kernel(block_of_gain);
