@@ -359,7 +359,6 @@ Result<std::vector<std::uint32_t>> translated(decltype(GlslangModule::compile) c
   auto made = specialized(std::move(compiled->words), compiled->values, source.workgroup, UnknownConstants::ignored);
   if (!made) return made.error().within(source.files.empty() || source.files[0].empty() ? "GLSL" : source.files[0]);
   // glslang writes SPIR-V 1.3, also with conversions that only 1.4 has.
-  if (source.text.find("constant_id") == std::string_view::npos) return made;
   const auto module = SpirvModule::parse(*made, source.entry);
   return module ? module->without_conversions() : made;
 }

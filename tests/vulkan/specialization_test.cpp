@@ -108,6 +108,12 @@ TEST_CASE("vulkan: the job's workgroup is that of local_size_x_id", "[vulkan][in
   check(Kernel(sized, "gl_WorkGroupSize.x").workgroup({16, 1, 1}), {16, 16, 16});
   check(Kernel(sized, "gl_WorkGroupSize.x").workgroup({64, 1, 1}), {64});
   refuse(Kernel(sized, "gl_WorkGroupSize.x").workgroup({16, 2, 1}), "declares a workgroup of 16x1x1, expected 16x2x1");
+  check(Kernel("#version 450\n#extension GL_EXT_shader_explicit_arithmetic_types : require\n"
+               "layout(local_size_x = 64, local_size_x_id = 0) in;\n"
+               "const uint64_t n = uint64_t(gl_WorkGroupSize.x);\n",
+               "n")
+            .workgroup({32, 1, 1}),
+        {32, 32});
   check(Kernel("#version 450\nlayout(local_size_x_id = 3) in;\nlayout(constant_id = 3) const int SIZE = 4;\n",
                "SIZE * 100 + gl_WorkGroupSize.x")
             .constant("SIZE", "8"),
