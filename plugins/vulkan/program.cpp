@@ -348,7 +348,7 @@ template <class Validate>
 Result<std::vector<std::uint32_t>> given_module(const KernelSource& source, const Validate& validate) {
   auto words = validate(std::string_view(source.text));
   if (!words) return words.error();
-  return specialized(std::move(*words), source.constants, source.workgroup, UnknownConstants::refused);
+  return specialized(std::move(*words), source.entry, source.constants, source.workgroup, UnknownConstants::refused);
 }
 
 Result<std::vector<std::uint32_t>> translated(decltype(GlslangModule::compile) compile, const KernelSource& source,
@@ -356,7 +356,8 @@ Result<std::vector<std::uint32_t>> translated(decltype(GlslangModule::compile) c
   auto compiled = compile(source, limits, lines);
   if (!compiled) return compiled.error();
   // A constant that no statement uses is not in the module.
-  auto made = specialized(std::move(compiled->words), compiled->values, source.workgroup, UnknownConstants::ignored);
+  auto made = specialized(std::move(compiled->words), source.entry, compiled->values, source.workgroup,
+                          UnknownConstants::ignored);
   if (!made) return made.error().within(source.files.empty() || source.files[0].empty() ? "GLSL" : source.files[0]);
   // glslang writes SPIR-V 1.3, also with conversions that only 1.4 has.
   const auto module = SpirvModule::parse(*made, source.entry);

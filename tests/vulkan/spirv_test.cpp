@@ -204,6 +204,24 @@ TEST_CASE("vulkan: specialization constants of a SPIR-V module that share a name
                    {{"B", "9"}, {"constant5", "8"}});
 }
 
+TEST_CASE("vulkan: the job's workgroup is that of its entry point", "[vulkan][spirv][specialization]") {
+  if (!Vulkan::instance().usable()) return;
+  constexpr std::uint32_t id_first = id_more, id_second = id_more + 1, id_other = id_more + 2;
+  const Instructions entries = {entry_of_main[0],
+                                {op_entry_point, {{compute, id_main}, "first"}},
+                                {op_entry_point, {{compute, id_other}, "second"}},
+                                {op_execution_mode_id, {id_main, local_size_id, id_first, id_1, id_1}},
+                                {op_execution_mode_id, {id_other, local_size_id, id_second, id_1, id_1}}};
+  const Instructions numbers = {{op_decorate, {id_first, spec_id, 0}}, {op_decorate, {id_second, spec_id, 1}}};
+  const Instructions sizes = {{op_spec_constant, {id_uint, id_first, 4}}, {op_spec_constant, {id_uint, id_second, 8}}};
+  const std::string module = assembled({start, entries, used_name, numbers, used_layout, used_types, sizes,
+                                        stored(id_first), stored(id_second, id_other, 95)});
+  check_assembled(module, 4, {}, "first");
+  check_assembled(module, 8, {}, "second");
+  check_assembled(module, 16, {}, "first", {16, 1, 1});
+  check_assembled(module, 16, {}, "second", {16, 1, 1});
+}
+
 TEST_CASE("vulkan: a length of an array may be converted from an unsigned number", "[vulkan][spirv]") {
   if (!Vulkan::instance().usable()) return;
   constexpr std::uint32_t id_wide = id_more, id_count = id_more + 1, id_length = id_more + 2,

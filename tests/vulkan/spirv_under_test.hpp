@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <array>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -128,13 +129,15 @@ inline Instructions stored(std::uint32_t value, std::uint32_t function = id_main
 
 // The words of `Used` after a run.
 inline std::vector<std::uint32_t> run_assembled(const std::string& module, Status& status,
-                                                std::vector<Define> constants = {}, std::string entry = "main") {
+                                                std::vector<Define> constants = {}, std::string entry = "main",
+                                                const std::array<std::uint32_t, 3>& workgroup = {0, 0, 0}) {
   UserKernelSpec kernel;
   kernel.dialect = Dialect::code_object;
   kernel.path = "mine.spv";
   kernel.text = module;
   kernel.entry = std::move(entry);
   kernel.constants = std::move(constants);
+  kernel.workgroup = workgroup;
   kernel.bindings.resize(1);
   kernel.bindings[0].access = Access::read_write;
   kernel.bindings[0].bytes = 16;
@@ -144,9 +147,9 @@ inline std::vector<std::uint32_t> run_assembled(const std::string& module, Statu
 }
 
 inline void check_assembled(const std::string& module, std::uint32_t first, std::vector<Define> constants = {},
-                            std::string entry = "main") {
+                            std::string entry = "main", const std::array<std::uint32_t, 3>& workgroup = {0, 0, 0}) {
   Status status;
-  const auto words = run_assembled(module, status, std::move(constants), std::move(entry));
+  const auto words = run_assembled(module, status, std::move(constants), std::move(entry), workgroup);
   INFO(status.text());
   REQUIRE(status.ok());
   CHECK(words[0] == first);

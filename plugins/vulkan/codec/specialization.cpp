@@ -13,6 +13,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 namespace kiln::vulkan {
 namespace {
@@ -56,13 +57,17 @@ std::optional<std::uint64_t> integer_of(std::string_view text, std::uint32_t bit
 // What specialization needs of a module.
 class Constants {
  public:
-  explicit Constants(std::vector<std::uint32_t> words) : words_(std::move(words)) {
+  Constants(std::vector<std::uint32_t> words, std::string_view entry) : words_(std::move(words)) {
     for (std::size_t at = header_words; at < words_.size();) {
       const std::size_t length = words_[at] >> spv::WordCountShift;
       if (length == 0 || length > words_.size() - at) break;
       read(at);
       at += length;
     }
+    auto chosen = std::ranges::find(entries_, entry, &std::pair<std::string, std::uint32_t>::first);
+    if (chosen == entries_.end() && entry == "main" && entries_.size() == 1) chosen = entries_.begin();
+    constexpr std::array<std::uint32_t, 3> none{};
+    if (size_ == none && chosen != entries_.end()) size_ = sizes_[chosen->second];
   }
 
   Status set_workgroup(const std::array<std::uint32_t, 3>& lanes) {
@@ -129,10 +134,13 @@ class Constants {
   void read(std::size_t at) {
     switch (op(at)) {
       case spv::OpName:
-        names_.emplace(operand(at, 1), text_at(at));
+        names_.emplace(operand(at, 1), text_at(at, 2));
+        break;
+      case spv::OpEntryPoint:
+        if (operand(at, 1) == spv::ExecutionModelGLCompute) entries_.emplace_back(text_at(at, 3), operand(at, 2));
         break;
       case spv::OpExecutionModeId:
-        if (operand(at, 2) == spv::ExecutionModeLocalSizeId) take_size(at + 3);
+        if (operand(at, 2) == spv::ExecutionModeLocalSizeId) take_size(at + 3, sizes_[operand(at, 1)]);
         break;
       case spv::OpDecorate:
         if (operand(at, 2) == spv::DecorationSpecId) all_[operand(at, 1)].number = operand(at, 3);
@@ -151,20 +159,20 @@ class Constants {
         if (const auto found = all_.find(operand(at, 2)); found != all_.end()) found->second.at = at;
         break;
       case spv::OpSpecConstantComposite:
-        if (operand(at, 2) == whole_size_ && whole_size_ != 0) take_size(at + 3);
+        if (operand(at, 2) == whole_size_ && whole_size_ != 0) take_size(at + 3, size_);
         break;
       default:
         break;
     }
   }
 
-  void take_size(std::size_t first) {
-    for (std::size_t axis = 0; axis < 3 && first + axis < words_.size(); ++axis) size_[axis] = words_[first + axis];
+  void take_size(std::size_t first, std::array<std::uint32_t, 3>& size) const {
+    for (std::size_t axis = 0; axis < 3 && first + axis < words_.size(); ++axis) size[axis] = words_[first + axis];
   }
 
-  std::string text_at(std::size_t at) const {
+  std::string text_at(std::size_t at, std::size_t first) const {
     std::string text;
-    for (std::size_t word = at + 2; word < at + (words_[at] >> spv::WordCountShift); ++word) {
+    for (std::size_t word = at + first; word < at + (words_[at] >> spv::WordCountShift); ++word) {
       for (unsigned shift = 0; shift < 32; shift += 8) {
         const char c = static_cast<char>(words_[word] >> shift & 0xffU);
         if (c == 0) return text;
@@ -277,17 +285,20 @@ class Constants {
   std::map<std::uint32_t, std::string> given_;  // names that the job gave values by, by SpecId
   std::set<std::uint32_t> set_;                 // numbers that the job gave a value, by name or as its workgroup
   std::map<std::uint32_t, std::size_t> types_;  // of numbers, by id
-  std::uint32_t whole_size_ = 0;                // the constant that overrides the local size
-  std::array<std::uint32_t, 3> size_{};         // ids of the local size
+  std::vector<std::pair<std::string, std::uint32_t>> entries_;   // of compute shaders: names and functions
+  std::map<std::uint32_t, std::array<std::uint32_t, 3>> sizes_;  // by function: ids of its local size
+  std::uint32_t whole_size_ = 0;                                 // the constant that overrides the local size
+  std::array<std::uint32_t, 3> size_{};                          // of the entry point, or that constant's
 };
 
 }  // namespace
 
-Result<std::vector<std::uint32_t>> specialized(std::vector<std::uint32_t> words, std::span<const Define> values,
+Result<std::vector<std::uint32_t>> specialized(std::vector<std::uint32_t> words, std::string_view entry,
+                                               std::span<const Define> values,
                                                const std::array<std::uint32_t, 3>& workgroup,
                                                UnknownConstants unknown) {
   constexpr std::array<std::uint32_t, 3> as_declared{0, 0, 0};
-  Constants constants(std::move(words));
+  Constants constants(std::move(words), entry);
   Status status;
   if (workgroup != as_declared) status = constants.set_workgroup(workgroup);
   for (const Define& value : values) {
