@@ -79,7 +79,7 @@ class Binder {
     }
     add(slot, element, buffer(number));
     if (!texels && !image) return {};
-    auto made = buffer(number).texels();
+    auto made = buffer(number).texels(type);
     if (!made) return made.error();
     descriptors_.back().view = *made;
     return {};
@@ -168,7 +168,7 @@ class Binder {
       if (form.size[0] > most) {
         return unsupported(std::to_string(form.size[0]) + " texels, the device takes " + std::to_string(most));
       }
-      auto view = from.texels(vulkan_format(form.format), form.size[0] * texel);
+      auto view = from.texels(use, vulkan_format(form.format), form.size[0] * texel);
       if (!view) return view.error();
       bound.view = *view;
       return {};

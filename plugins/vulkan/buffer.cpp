@@ -29,13 +29,14 @@ std::optional<std::uint32_t> memory_type_of(const Gpu& gpu, std::uint32_t bits, 
 }
 
 // The buffer without memory. `shared`: its memory is another driver's too.
-Status create(Gpu& gpu, std::uint64_t bytes, bool shared, OwnedBuffer& buffer) {
+Status create(Gpu& gpu, std::uint64_t bytes, bool shared, OwnedBuffer& buffer,
+              VkBufferUsageFlags usage = buffer_usage) {
   auto external = structure<VkExternalMemoryBufferCreateInfo>(VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO);
   external.handleTypes = VK_EXTERNAL_MEMORY_HANDLE_TYPE_DMA_BUF_BIT_EXT;
   auto info = structure<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO);
   info.pNext = shared ? &external : nullptr;
   info.size = bytes;
-  info.usage = buffer_usage;
+  info.usage = usage;
   return gpu.check(gpu.vk().CreateBuffer(gpu.handle(), &info, nullptr, buffer.out()), words_of(bytes));
 }
 
@@ -44,6 +45,7 @@ Status bind_memory(Gpu& gpu, const VkMemoryAllocateInfo& info, std::uint64_t byt
   Status status = gpu.check(vk.AllocateMemory(gpu.handle(), &info, nullptr, made.memory.out()), words_of(bytes));
   if (!status.ok()) return status;
   made.memory_bytes = info.allocationSize;
+  made.lies_in = made.memory.get();
   return gpu.check(vk.BindBufferMemory(gpu.handle(), made.buffer.get(), made.memory.get(), 0), words_of(bytes));
 }
 
@@ -75,10 +77,11 @@ Result<PlainBuffer> make_buffer(Gpu& gpu, std::uint64_t bytes, Placement placeme
   return made;
 }
 
-Result<PlainBuffer> make_part(Gpu& gpu, std::uint64_t bytes, const PlainBuffer& whole) {
-  PlainBuffer made{OwnedMemory(gpu), OwnedBuffer(gpu), whole.mapped, whole.memory_bytes, whole.exported};
+Result<PlainBuffer> make_part(Gpu& gpu, std::uint64_t bytes, const PlainBuffer& whole, VkBufferUsageFlags usage) {
+  PlainBuffer made{OwnedMemory(gpu), OwnedBuffer(gpu), whole.mapped, whole.memory_bytes, whole.exported, whole.lies_in};
   const std::string what = "a part of " + words_of(bytes);
-  Status status = create(gpu, std::min(bytes, whole.memory_bytes), whole.exported == Export::as_dma_buf, made.buffer);
+  const bool shared = whole.exported == Export::as_dma_buf;
+  Status status = create(gpu, std::min(bytes, whole.memory_bytes), shared, made.buffer, usage);
   if (!status.ok()) return status;
   VkMemoryRequirements needs{};
   gpu.vk().GetBufferMemoryRequirements(gpu.handle(), made.buffer.get(), &needs);
@@ -86,7 +89,7 @@ Result<PlainBuffer> make_part(Gpu& gpu, std::uint64_t bytes, const PlainBuffer& 
     return unsupported(gpu.id() + ": " + what + ": the device wants " + std::to_string(needs.size) +
                        " bytes of memory, which has " + std::to_string(whole.memory_bytes));
   }
-  status = gpu.check(gpu.vk().BindBufferMemory(gpu.handle(), made.buffer.get(), whole.memory.get(), 0), what);
+  status = gpu.check(gpu.vk().BindBufferMemory(gpu.handle(), made.buffer.get(), whole.lies_in, 0), what);
   if (!status.ok()) return status;
   return made;
 }
@@ -351,25 +354,35 @@ Result<UniqueFd> VulkanBuffer::export_fd() noexcept try {
   return caught();
 }
 
-Result<VkBufferView> VulkanBuffer::texels(VkFormat format, std::uint64_t bytes) {
+Result<VkBufferView> VulkanBuffer::texels(VkDescriptorType type, VkFormat format, std::uint64_t bytes) {
   const std::lock_guard lock(view_mutex_);
-  const auto found = texels_.find(format);
-  if (found != texels_.end()) return found->second.get();
+  const std::tuple key(type, format, bytes);
+  if (const auto found = texels_.find(key); found != texels_.end()) return found->second.view.get();
   VkFormatProperties offered{};
   gpu_->api().vk().GetPhysicalDeviceFormatProperties(gpu_->facts().physical, format, &offered);
-  constexpr VkFormatFeatureFlags needed =
-      VK_FORMAT_FEATURE_UNIFORM_TEXEL_BUFFER_BIT | VK_FORMAT_FEATURE_STORAGE_TEXEL_BUFFER_BIT;
-  if ((offered.bufferFeatures & needed) == 0) {
-    return unsupported(gpu_->facts().info.name + " has no texel buffers of VkFormat " + std::to_string(format));
+  const bool storage = type == VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER;
+  const bool as_uniform = (offered.bufferFeatures & VK_FORMAT_FEATURE_UNIFORM_TEXEL_BUFFER_BIT) != 0;
+  const bool as_storage = (offered.bufferFeatures & VK_FORMAT_FEATURE_STORAGE_TEXEL_BUFFER_BIT) != 0;
+  if (!(storage ? as_storage : as_uniform)) {
+    return unsupported(gpu_->facts().info.name + " has no " + (storage ? "storage" : "uniform") +
+                       " texel buffers of VkFormat " + std::to_string(format));
   }
+  Texels made{{}, OwnedBufferView(*gpu_)};
   auto info = structure<VkBufferViewCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO);
   info.buffer = handle();
   info.format = format;
   info.range = bytes;
-  OwnedBufferView view(*gpu_);
-  Status status = gpu_->check(gpu_->vk().CreateBufferView(gpu_->handle(), &info, nullptr, view.out()), "a buffer view");
-  if (!status.ok()) return status;
-  return texels_.emplace(format, std::move(view)).first->second.get();
+  if (!as_uniform || !as_storage) {  // a format must be fit for all that its buffer may be used for
+    auto alias =
+        make_part(*gpu_, bytes, main_,
+                  storage ? VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT : VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT);
+    if (!alias) return alias.error();
+    made.alias = std::move(*alias);
+    info.buffer = made.alias.buffer.get();
+  }
+  const VkResult viewed = gpu_->vk().CreateBufferView(gpu_->handle(), &info, nullptr, made.view.out());
+  if (Status status = gpu_->check(viewed, "a buffer view"); !status.ok()) return status;
+  return texels_.emplace(key, std::move(made)).first->second.view.get();
 }
 
 Result<const PixelTexture*> VulkanBuffer::texture(VkImageViewType type, const TextureSource& form,

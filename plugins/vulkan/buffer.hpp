@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "gpu.hpp"
@@ -31,6 +32,7 @@ struct PlainBuffer {
   std::byte* mapped = nullptr;
   std::uint64_t memory_bytes = 0;
   Export exported = Export::no;
+  VkDeviceMemory lies_in = VK_NULL_HANDLE;  // `memory`, or the whole's
 };
 
 // host: memory that the host reads and writes. readback: likewise, fast to read. device: the device's own. writable:
@@ -39,9 +41,10 @@ enum class Placement : std::uint8_t { invalid = 0, host, readback, device, writa
 
 // unavailable: there is no memory for it.
 Result<PlainBuffer> make_buffer(Gpu& gpu, std::uint64_t bytes, Placement placement, Export exported = Export::no);
-// A buffer of `bytes` bytes over the beginning of the memory of `whole`, or of all that the memory has. `whole`
-// outlives it. unsupported: the device wants more memory for such a buffer. REQUIRES: `whole` is no part.
-Result<PlainBuffer> make_part(Gpu& gpu, std::uint64_t bytes, const PlainBuffer& whole);
+// A buffer of `bytes` bytes over the beginning of the memory of `whole`, or of all that the memory has. The memory
+// outlives it. unsupported: the device wants more memory for such a buffer.
+Result<PlainBuffer> make_part(Gpu& gpu, std::uint64_t bytes, const PlainBuffer& whole,
+                              VkBufferUsageFlags usage = buffer_usage);
 // The memory behind a dma-buf, which stays the caller's. invalid_argument: it is smaller, or not a dma-buf.
 Result<PlainBuffer> import_buffer(Gpu& gpu, std::uint64_t bytes, int fd);
 
@@ -93,10 +96,12 @@ class VulkanBuffer final : public Buffer {
   const Gpu& gpu() const noexcept { return *gpu_; }
   std::uint64_t number() const noexcept { return number_; }  // Gpu::next_number()
   VkBuffer handle() const noexcept { return main_.buffer.get(); }
-  // The view as an array of texels of four floats.
-  Result<VkBufferView> texels() { return texels(VK_FORMAT_R32G32B32A32_SFLOAT, (bytes_ + 15) / 16 * 16); }
-  // The view as `bytes` bytes of texels of a format.
-  Result<VkBufferView> texels(VkFormat format, std::uint64_t bytes);
+  // The view as an array of texels of four floats. type: of a uniform or storage texel buffer.
+  Result<VkBufferView> texels(VkDescriptorType type) {
+    return texels(type, VK_FORMAT_R32G32B32A32_SFLOAT, (bytes_ + 15) / 16 * 16);
+  }
+  // The view as `bytes` bytes of texels of a format. unsupported: the device has no such texel buffers.
+  Result<VkBufferView> texels(VkDescriptorType type, VkFormat format, std::uint64_t bytes);
   // The texture of this form, made at its first use.
   Result<const PixelTexture*> texture(VkImageViewType type, const TextureSource& form, VkDescriptorType use);
 
@@ -133,7 +138,11 @@ class VulkanBuffer final : public Buffer {
   std::atomic<bool> newer_{false};  // the host has written since the queue copied it in
   std::atomic<std::uint64_t> written_by_{0};
   std::mutex view_mutex_;
-  std::map<VkFormat, OwnedBufferView> texels_;
+  struct Texels {
+    PlainBuffer alias;  // the view's; empty: it is main_'s
+    OwnedBufferView view;
+  };
+  std::map<std::tuple<VkDescriptorType, VkFormat, std::uint64_t>, Texels> texels_;
   std::vector<std::unique_ptr<PixelTexture>> textures_;  // one in flight may use any of them: none is dropped before
 };
 

@@ -2,7 +2,8 @@
 // it by [plugin.vulkan] vulkan_library.
 //   FAULTY_VULKAN_PIPELINES   what the creation of a pipeline does: "crash" kills the process, "oom" finds no memory,
 //                             "silent" compiles whatever the flags say, and gives no feedback
-//   FAULTY_VULKAN_WITHOUT     a feature that no device has: "cache_control", "zero_init", "float64"
+//   FAULTY_VULKAN_WITHOUT     a feature that no device has: "cache_control", "zero_init", "float64", or
+//                             "storage_texels": storage texel buffers of R32_UINT
 //   FAULTY_VULKAN_WORKGROUPS  the most workgroups of a dispatch
 //   FAULTY_VULKAN_RESOURCES   the most resources of a program
 //   FAULTY_VULKAN_BLOCKS      the most storage blocks of a descriptor set
@@ -79,6 +80,14 @@ VKAPI_ATTR void VKAPI_CALL read_features(VkPhysicalDevice device, VkPhysicalDevi
   if (zeros != nullptr && is_set(variable, "zero_init")) zeros->shaderZeroInitializeWorkgroupMemory = VK_FALSE;
 }
 
+PFN_vkGetPhysicalDeviceFormatProperties real_format = nullptr;
+
+VKAPI_ATTR void VKAPI_CALL read_format(VkPhysicalDevice device, VkFormat format, VkFormatProperties* properties) {
+  real_format(device, format, properties);
+  if (format != VK_FORMAT_R32_UINT || !is_set("FAULTY_VULKAN_WITHOUT", "storage_texels")) return;
+  properties->bufferFeatures &= VK_FORMAT_FEATURE_UNIFORM_TEXEL_BUFFER_BIT;
+}
+
 PFN_vkEnumerateInstanceVersion real_version = nullptr;
 
 VKAPI_ATTR VkResult VKAPI_CALL read_version(uint32_t* version) {
@@ -119,6 +128,9 @@ extern "C" __attribute__((visibility("default"))) PFN_vkVoidFunction vkGetInstan
     real = reinterpret_cast<std::remove_reference_t<decltype(real)>>(found);
     return true;
   };
+  if (is_replaced("vkGetPhysicalDeviceFormatProperties", real_format)) {
+    return reinterpret_cast<PFN_vkVoidFunction>(read_format);
+  }
   if (is_replaced("vkEnumerateInstanceVersion", real_version)) {
     return reinterpret_cast<PFN_vkVoidFunction>(read_version);
   }

@@ -299,6 +299,22 @@ TEST_CASE("vulkan: samplers and images have the job's texels", "[vulkan][interfa
         {2, 4});
 }
 
+TEST_CASE("vulkan: a format of texel buffers is asked for in the way that the kernel uses it",
+          "[vulkan][interface][image]") {
+  if (!Vulkan::instance().usable()) return;
+  support::FaultyVulkan faulty({{"FAULTY_VULKAN_WITHOUT", "storage_texels"}});
+  const auto device = faulty.plugin().open("vulkan:0");
+  const std::vector<std::uint32_t> texels{7, 8, 9, 10};
+  check(Kernel("uniform usamplerBuffer b;\n", "texelFetch(b, int(i % 4)).r")
+            .texture(BindingKind::sampler, Access::read, "b", texels, DType::u32, {4})
+            .on(*device),
+        {7, 8, 9, 10});
+  refuse(Kernel("layout(r32ui) readonly uniform uimageBuffer b;\n", "imageLoad(b, int(i % 4)).r")
+             .texture(BindingKind::image, Access::read, "b", texels, DType::u32, {4})
+             .on(*device),
+         "uimageBuffer b: " + device->info().name + " has no storage texel buffers of VkFormat 98");
+}
+
 TEST_CASE("vulkan: an image that the kernel writes comes back", "[vulkan][interface][image]") {
   if (!Vulkan::instance().usable()) return;
   Kernel kernel(
