@@ -55,7 +55,7 @@ class Planner {
       if (!step.same_grid(before) && passes_[pass].first != &launch) plan_.checks.push_back(i);
       steps[i] = step;
       hash = mixed(hash, step.low + step.high * 0xff51afd7ed558ccd);
-      before = step;
+      before = launch.indirect ? LaunchStep{} : step;  // its grid is not checked
     }
     for (const std::uint64_t word : plan_.key.words) hash = mixed(hash, word);
     plan_.key.hash = hash;

@@ -240,6 +240,32 @@ TEST_CASE("vulkan: more dispatches than commands are stored for repeat, each wit
   }
 }
 
+TEST_CASE("vulkan: a grid behind that of an indirect launch is checked", "[vulkan][recorded]") {
+  if (!Vulkan::instance().usable()) return;
+  const std::uint32_t most = device().info().max_grid[0];
+  if (most == 0xffffffff) return;
+  KernelSource source;
+  source.dialect = Dialect::glsl;
+  source.text =
+      "#version 430\n"
+      "layout(local_size_x = 1) in;\n"
+      "layout(std430, binding = 0) buffer U { uint counts[3]; uint runs; };\n"
+      "void main() { runs = 1u; }\n";
+  source.bindings = {Access::read_write};
+  const auto program = built(source);
+  const auto buffer = buffer_of(4, 1);
+  Buffer* const bindings[] = {buffer.get()};
+  PassLaunch indirect{program.get(), bindings, {most + 1, 1, 1}};
+  indirect.indirect = IndirectGrid{0, 0};
+  const PassLaunch good{program.get(), bindings, {1, 1, 1}}, bad{program.get(), bindings, {most + 1, 1, 1}};
+  const std::array<PassLaunch, 2> accepted{good, indirect};
+  wait(submit(accepted));
+  const std::array<PassLaunch, 3> refused{good, indirect, bad};
+  const auto value = device().submit({refused});
+  REQUIRE_FALSE(value.has_value());
+  CHECK(value.error().code == StatusCode::invalid_argument);
+}
+
 namespace {
 
 // x[i] = gain, a uniform that `declared` declares.
