@@ -45,7 +45,10 @@ Result<UniqueFd> SharedFences::export_file(VkSemaphore semaphore) {
   info.handleType = VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_SYNC_FD_BIT;
   int fd = -1;
   const VkResult made = gpu_.vk().GetSemaphoreFdKHR(gpu_.handle(), &info, &fd);
-  if (Status status = gpu_.check(made, "exporting a fence"); !status.ok()) return status;
+  if (Status status = gpu_.check(made, "exporting a fence"); !status.ok()) {
+    for (Used& used : used_) used.stays_signalled = used.stays_signalled || used.semaphore.get() == semaphore;
+    return status;
+  }
   return UniqueFd(fd);
 }
 
@@ -80,7 +83,7 @@ void SharedFences::awaited_by(std::uint64_t value) {
 void SharedFences::passed(std::uint64_t value) {
   std::erase_if(used_, [&](Used& used) {
     if (used.value > value) return false;
-    spare_.push_back(std::move(used.semaphore));
+    if (!used.stays_signalled) spare_.push_back(std::move(used.semaphore));
     return true;
   });
 }

@@ -47,6 +47,7 @@ class SharedFences {
   struct Used {
     std::uint64_t value = 0;
     OwnedSemaphore semaphore;
+    bool stays_signalled = false;  // it was not exported
   };
   Result<OwnedSemaphore> take();
 

@@ -1,5 +1,6 @@
 // Memory and fences between Vulkan and the other APIs of one card: what a kernel of one stored a kernel of the other
 // loads, bit for bit, and the card alone orders the two. On a software device all of it is refused by type.
+#include <sys/resource.h>
 #include <unistd.h>
 #include <catch2/catch.hpp>
 
@@ -294,6 +295,28 @@ TEST_CASE("vulkan: what is no shared memory or fence is refused by type", "[vulk
   desc.bytes = 4096;
   desc.import_fd = other.get();
   CHECK(device.create_buffer(desc).error().code == StatusCode::invalid_argument);
+}
+
+TEST_CASE("vulkan: fences are exported after one that could not be", "[vulkan][exchange]") {
+  if (!on_simulated_card()) return;
+  const Side vulkan(Vulkan::instance().device(), Dialect::glsl, by_vulkan);
+  const auto in = vulkan.buffer(BufferUsage::upload), out = vulkan.buffer(BufferUsage::readback);
+  write(*in, first_words(2));
+  rlimit usual{};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &usual) == 0);
+  rlimit none_left = usual;
+  none_left.rlim_cur = static_cast<rlim_t>(UniqueFd(dup(2)).get());
+  const auto export_with = [&](const rlimit& limit) {
+    const std::uint64_t value = vulkan.submit(*in, *out);
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    const bool exported = vulkan.fences().export_fence(value).has_value();
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &usual) == 0);
+    vulkan.wait(value);
+    return exported;
+  };
+  CHECK(export_with(usual));
+  CHECK_FALSE(export_with(none_left));
+  for (int i = 0; i < 3; ++i) CHECK(export_with(usual));
 }
 
 TEST_CASE("vulkan: a fence of no submission, and a descriptor that is no fence", "[vulkan][exchange]") {
