@@ -71,7 +71,7 @@ mnemonic if it differs. Encodings are those of LLVM, except `v_dot2acc_f32_bf16`
 |---|---|
 | **t** | a test of `tests/simulator/wave` compares them with plain C++ |
 | **k** | it occurs in `tests/simulator/compute/kernels`, whose results are compared with the host's |
-| none | not tested by itself; vector instructions are compared between the AVX2 build and the portable build |
+| none | not tested by itself; vector instructions are compared between the AVX-512, the AVX2 and the portable build |
 )";
 
 struct Section {
