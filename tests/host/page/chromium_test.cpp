@@ -246,7 +246,8 @@ TEST_CASE("kiln report in Chromium: programs from layers and remotes are found o
         json{"run.json", "1", "0", "4", "5", "0", "100 %", "0", "0", "1 tampered"});
   std::vector<std::string> names;
   for (const char* id : {"start-by-tier", "start-jobs-1", "cache-found"}) {
-    for (const json& series : figure_of(id).at("chart").at("series")) names.push_back(series.at("name"));
+    const json figure = figure_of(id);
+    for (const json& series : figure.at("chart").at("series")) names.push_back(series.at("name"));
   }
   CHECK(names == std::vector<std::string>{"set-up of the process", "programs from layers", "programs from remotes",
                                           "inputs and first run", "programs from layers", "programs from remotes",
