@@ -27,10 +27,14 @@ Bench::Bench(BenchSettings settings) : settings_(settings), semantics_(Semantics
   wave.generation = settings.generation;
   for (std::uint32_t& value : wave.scalar) value = 0;
   set_exec(lanes == 32 ? 0xFFFFFFFFU : ~std::uint64_t{0});
-  const unsigned host = _mm_getcsr();
-  wave.set_mode(ieee_mode);
-  _mm_setcsr(host);
+  set_mode(ieee_mode);
   wave.port = &port_;
+}
+
+void Bench::set_mode(std::uint32_t mode) {
+  const unsigned host = _mm_getcsr();
+  wave.set_mode(mode);
+  _mm_setcsr(host);
 }
 
 std::optional<Fault> Bench::run(std::vector<std::uint32_t> words) {

@@ -40,6 +40,15 @@ class Bench {
   std::uint64_t vgpr64(unsigned index, unsigned lane) {
     return vgpr(index, lane) | static_cast<std::uint64_t>(vgpr(index + 1, lane)) << 32U;
   }
+  // A buffer's descriptor in four scalar registers from `at` on; word3: its format and kind.
+  void set_buffer(unsigned at, std::uint64_t base, std::uint32_t stride, std::uint32_t records, std::uint32_t word3) {
+    set_sgpr64(at, base);
+    sgpr(at + 1) |= stride << 16U;
+    sgpr(at + 2) = records;
+    sgpr(at + 3) = word3;
+  }
+  // The host's own rounding and denormals stay.
+  void set_mode(std::uint32_t mode);
   void set_exec(std::uint64_t mask) { wave.set_scalar64(scalar_index::exec, mask); }
   std::uint64_t exec() const { return wave.exec64(); }
 
@@ -60,6 +69,7 @@ namespace encode {
 
 inline constexpr unsigned v(unsigned index) { return 256 + index; }
 inline constexpr unsigned literal = 255;
+inline constexpr std::uint32_t raw_buffer = 3U << 28U, indexed_buffer = 1U << 28U;  // of a descriptor's word 3
 
 struct Vop3Modifiers {
   unsigned abs = 0, neg = 0, omod = 0, op_sel = 0;

@@ -1,8 +1,6 @@
 // The builds of the vector instructions give the same bits: every operation on random and on special operands, under
 // several modes; and runs of multiply-adds, which some builds do several at a time. Builds that the processor cannot
 // run are one with the next that it can.
-#include <immintrin.h>
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <random>
@@ -72,9 +70,7 @@ Outcome outcome(VectorChoice choice, const std::vector<std::uint32_t>& words, st
   bench.set_sgpr64(operand::vcc_lo, generator());
   bench.sgpr(operand::m0) = 1;
   if (seed % 2 != 0) bench.set_exec(generator());
-  const unsigned host = _mm_getcsr();
-  bench.wave.set_mode(mode);
-  _mm_setcsr(host);
+  bench.set_mode(mode);
   const std::optional<Fault> fault = bench.run(words);
   Outcome result;
   if (fault) result.fault = describe(*fault);
