@@ -44,18 +44,16 @@ Build build_for(VectorChoice choice) noexcept {
 
 }  // namespace
 
-const SemanticsTable& SemanticsTable::of(VectorChoice choice) {
-  const auto kept = [](VectorChoice which) -> const SemanticsTable& { return *new SemanticsTable(which); };
-  if (choice == VectorChoice::portable) {
-    static const SemanticsTable& table = kept(choice);
-    return table;
-  }
-  if (choice == VectorChoice::no_avx512) {
-    static const SemanticsTable& table = kept(choice);
-    return table;
-  }
-  static const SemanticsTable& table = kept(VectorChoice::best);
+template <VectorChoice choice>
+const SemanticsTable& SemanticsTable::kept() {
+  static const SemanticsTable& table = *new SemanticsTable(choice);
   return table;
+}
+
+const SemanticsTable& SemanticsTable::of(VectorChoice choice) {
+  if (choice == VectorChoice::portable) return kept<VectorChoice::portable>();
+  if (choice == VectorChoice::no_avx512) return kept<VectorChoice::no_avx512>();
+  return kept<VectorChoice::best>();
 }
 
 SemanticsTable::SemanticsTable(VectorChoice choice)

@@ -38,7 +38,7 @@ Run multiply_adds() noexcept;
 // Thread-safety: constant once made. Ownership: owns nothing but the table.
 class SemanticsTable {
  public:
-  static const SemanticsTable& of(VectorChoice choice);  // one for the process, never destroyed
+  static const SemanticsTable& of(VectorChoice choice);  // one for each choice, never destroyed
 
   // Null: not simulated.
   const Semantics* find(Opcode opcode) const noexcept {
@@ -52,6 +52,8 @@ class SemanticsTable {
 
  private:
   explicit SemanticsTable(VectorChoice choice);
+  template <VectorChoice choice>
+  static const SemanticsTable& kept();
 
   VectorBuild vector_;
   Run multiply_adds_ = nullptr;

@@ -20,7 +20,6 @@ constexpr unsigned width = 8;
 constexpr unsigned width = 4;
 #endif
 typedef Word Words __attribute__((vector_size(width * sizeof(Word))));
-typedef Word Four __attribute__((vector_size(4 * sizeof(Word))));
 
 typedef Words WordsAnywhere __attribute__((aligned(4), may_alias));
 KILN_LANE Words words_at(const Word* row) { return *reinterpret_cast<const WordsAnywhere*>(row); }
@@ -222,7 +221,7 @@ void store_fours(const Word* const* rows, std::byte* data, const Word* offsets) 
     transpose(v);
     for (unsigned lane = 0; lane < width; ++lane) {
       __builtin_memcpy(data + offsets[i + lane], reinterpret_cast<const Word*>(&v[lane % 4]) + lane / 4 * 4,
-                       sizeof(Four));
+                       4 * sizeof(Word));
     }
   }
 }
