@@ -92,7 +92,7 @@ class Runner {
   // Ends the turn, and the use when the work has ended.
   void end(ResourceUse::Use& use, const Attempt& attempt, const std::string& device, Deadline deadline);
   bool has_ended(Fence fence);
-  // Ends the uses of work that nobody waits for and that has ended.
+  // Ends the uses of work in `left_` that the device has finished.
   void sweep();
   // Whether the device is at work that had a deadline in the past.
   bool is_overdue(const std::string& device);
@@ -103,7 +103,7 @@ class Runner {
   ResourceUse& resources_;
   WorkHistory& history_;
   JobMetrics& metrics_;
-  struct Left {  // work that nobody waits for
+  struct Left {  // work of a job that timed out or was stopped; the device may not have finished it
     Fence fence;
     ResourceUse::Use use;
     std::string device;

@@ -28,8 +28,8 @@ Result<KernelPlan> plan_of(const KernelSpec& spec, const DeviceInfo& device, Dia
 // way. Empty: there is a choice.
 std::string_view only_variant(const KernelSpec& spec) noexcept;
 
-// Of what is compiled on that device, pass by pass, those that prepare constants first: a record of another digest
-// tells of another kernel.
+// Identifies the sources of all passes as the device compiles them; passes that prepare constants come first. A stored
+// measurement whose digest differs was of other sources and does not count.
 std::string source_digest(const KernelPlan& plan, const DeviceInfo& device);
 
 // How alike two convolutions or two products are, for a shape of which nothing was measured: the winner of a shape near
