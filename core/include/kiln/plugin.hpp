@@ -32,9 +32,17 @@ inline constexpr std::uint32_t plugin_abi = 19;
 #else
 #error "Kiln is built with GCC or Clang"
 #endif
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__clang__)
+#define KILN_CLANG_WATCHES_(sanitizer) __has_feature(sanitizer)
+// The sanitizer lays bytes of its own behind objects. Readers of notes walk over the whole section.
+#define KILN_NOTE_ATTRIBUTE_ __attribute__((no_sanitize("address")))
+#else
+#define KILN_CLANG_WATCHES_(sanitizer) 0
+#define KILN_NOTE_ATTRIBUTE_
+#endif
+#if defined(__SANITIZE_ADDRESS__) || KILN_CLANG_WATCHES_(address_sanitizer)
 #define KILN_SANITIZER_ "address"
-#elif defined(__SANITIZE_THREAD__)
+#elif defined(__SANITIZE_THREAD__) || KILN_CLANG_WATCHES_(thread_sanitizer)
 #define KILN_SANITIZER_ "thread"
 #else
 #define KILN_SANITIZER_ "none"
@@ -84,7 +92,8 @@ inline constexpr const char* plugin_entry_symbol = "kiln_plugin_entry";
 #define KILN_PLUGIN(plugin_name, plugin_version, register_function)                                                    \
   extern "C" __attribute__((visibility("default"), used)) const ::kiln::PluginEntry kiln_plugin_entry = {              \
       {::kiln::plugin_abi, KILN_BUILD_FINGERPRINT, plugin_name, plugin_version}, register_function};                   \
-  __attribute__((section(".note.kiln"), used, aligned(4))) static const ::kiln::PluginElfNote kiln_plugin_elf_note = { \
+  __attribute__((section(".note.kiln"), used, aligned(4))) KILN_NOTE_ATTRIBUTE_                                        \
+      static const ::kiln::PluginElfNote kiln_plugin_elf_note = {                                                      \
       5,                                                                                                               \
       sizeof(::kiln::PluginNote),                                                                                      \
       1,                                                                                                               \
