@@ -143,7 +143,7 @@ void write_scalar(std::byte* at, char base, double value) {
   if (base == 'f') return as(static_cast<float>(value));
   if (base == 'd') return as(value);
   if (base == 'i') return as(static_cast<std::int32_t>(value));
-  as(static_cast<std::uint32_t>(value));
+  as(static_cast<std::uint32_t>(static_cast<std::int64_t>(value)));
 }
 
 std::string declaration(const GlslMember& member) {

@@ -11,6 +11,8 @@
 #include <utility>
 
 // The few declarations of EGL and OpenGL that are wrapped, by their documented types and values.
+struct __GLsync;
+
 namespace {
 
 using Function = void (*)();
@@ -100,9 +102,9 @@ void* map_buffer_range(unsigned target, long offset, long bytes, unsigned access
   return real_as<void*(unsigned, long, long, unsigned)>("glMapBufferRange")(target, offset, bytes, access);
 }
 
-void* fence_sync(unsigned condition, unsigned flags) {
+__GLsync* fence_sync(unsigned condition, unsigned flags) {
   log(GlCall::What::fenced);
-  return real_as<void*(unsigned, unsigned)>("glFenceSync")(condition, flags);
+  return real_as<__GLsync*(unsigned, unsigned)>("glFenceSync")(condition, flags);
 }
 
 void flush() {
@@ -120,14 +122,14 @@ void get_query_object(unsigned query, unsigned name, std::uint64_t* value) {
   if (name == gl_query_result) *value += static_cast<std::uint64_t>(switches.clock_ahead_ns.load());
 }
 
-unsigned client_wait_sync(void* sync, unsigned flags, unsigned long timeout) {
+unsigned client_wait_sync(__GLsync* sync, unsigned flags, unsigned long timeout) {
   log(GlCall::What::waited);
   for (int tick = 0; tick < 20000 && switches.hold_waits; ++tick) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   if (take_one(switches.waits_to_expire)) return timeout_expired;
   if (take_one(switches.waits_to_fail)) return wait_failed;
-  const unsigned answer = real_as<unsigned(void*, unsigned, unsigned long)>("glClientWaitSync")(sync, flags, timeout);
+  const unsigned answer = real_as<unsigned(__GLsync*, unsigned, unsigned long)>("glClientWaitSync")(sync, flags, timeout);
   const bool succeeded = answer == already_signaled || answer == condition_satisfied;
   return succeeded && switches.success != 0 ? switches.success.load() : answer;
 }
