@@ -147,7 +147,8 @@ bool RunningCallbacks::on_this_thread(const Digest& digest) const noexcept {
 }
 
 Result<std::unique_ptr<Program>> CallbackDevice::build(const KernelSource& source) noexcept try {
-  const auto& [key, compiler] = callbacks_of(source);
+  const ProgramKey& key = callbacks_of(source).key;
+  const kiln_compiler& compiler = callbacks_of(source).compiler;
   if (compiler.build == nullptr) return not_found(name_of(key) + ": is not stored, and there is no build callback");
   const RunningCallbacks::Scope scope(running_, key.digest);
   kiln_request request{key, std::make_unique<CallbackProgram>(compiler.destroy, count_)};

@@ -268,7 +268,7 @@ Status Queue::record(Slot& slot, Submission& work) {
   slot.written = std::move(work.written);
   for (std::vector<VulkanBuffer*>* const buffers : {&slot.shadowed, &slot.written}) {
     std::ranges::sort(*buffers);
-    buffers->erase(std::ranges::unique(*buffers).begin(), buffers->end());
+    buffers->erase(std::unique(buffers->begin(), buffers->end()), buffers->end());
   }
   Status status = place_values(slot, work.passes);
   if (status.ok()) status = make_grids(slot, work);

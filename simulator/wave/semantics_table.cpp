@@ -4,6 +4,10 @@
 #include <string_view>
 #include <unordered_map>
 
+#if defined(KILN_SIMULATOR_HAS_AVX)
+#include <cpuid.h>
+#endif
+
 namespace kiln::simulator {
 namespace {
 
@@ -29,9 +33,17 @@ struct Build {
   Run (*multiply_adds)() noexcept;
 };
 
+#if defined(KILN_SIMULATOR_HAS_AVX)
+// Conversions of half precision, by which Clang's __builtin_cpu_supports() does not ask.
+bool supports_f16c() noexcept {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+#endif
+
 Build build_for(VectorChoice choice) noexcept {
 #if defined(KILN_SIMULATOR_HAS_AVX)
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && supports_f16c();
   const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
                       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
   if (avx512 && choice == VectorChoice::best) return {&avx512::vector_build, &avx512::multiply_adds};

@@ -125,7 +125,7 @@ TEST_CASE("job order: in the order of the file jobs run one after another, and b
   std::atomic<bool> stop{false};
   JobOrder order({Waits(count), alone}, stop, [] {});
   std::vector<std::size_t> announced, ran;
-  std::atomic<int> running{0}, begun{0}, beside{0}, most{0}, wrong{0};
+  std::atomic<int> running{0}, begun{0}, beside{0}, wrong{0};
   std::vector<std::thread> threads;
   for (int i = 0; i < 3; ++i) {
     threads.emplace_back([&] {

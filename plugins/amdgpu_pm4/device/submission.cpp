@@ -183,7 +183,7 @@ class Uses {
       for_each(pass, [this](std::uint32_t handle, bool) { handles_.push_back(handle); });
     }
     std::ranges::sort(handles_);
-    handles_.erase(std::ranges::unique(handles_).begin(), handles_.end());
+    handles_.erase(std::unique(handles_.begin(), handles_.end()), handles_.end());
     for (const BoundPass& pass : passes) {
       for_each(pass, [this](std::uint32_t handle, bool written) {
         uses_.push_back(

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <map>
 #include <set>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -310,12 +311,13 @@ std::optional<std::string> only_reachable(std::string_view text, std::string_vie
   reached.insert(entry);
   std::vector<Function> left = *functions;
   for (bool more = true; more;) {
-    const auto newly = std::ranges::partition(left, [&](const Function& each) { return !reached.contains(each.name); });
-    more = !newly.empty();
-    for (const Function& function : newly) {
+    const auto newly =
+        std::partition(left.begin(), left.end(), [&](const Function& each) { return !reached.contains(each.name); });
+    more = newly != left.end();
+    for (const Function& function : std::span(newly, left.end())) {
       reached.merge(words_of(std::string_view(code).substr(function.begin, function.end - function.begin)));
     }
-    left.erase(newly.begin(), newly.end());
+    left.erase(newly, left.end());
   }
   if (left.empty()) return std::nullopt;
   std::string reachable(text);

@@ -177,7 +177,7 @@ WordSource::Words WordSource::dual(unsigned number) {
   const std::uint32_t low1 = below(4);
   const auto other = [this](std::uint32_t low) { return 4 * below(60) + (low + 1 + below(3)) % 4; };
   const auto first_source = [this](std::uint32_t code) { return below(3) == 0 ? scalar_source() : 256 + code; };
-  const auto second_source = [this](unsigned opcode, std::uint32_t code) { return opcode == 8 ? 0 : code; };
+  const auto second_source = [](unsigned opcode, std::uint32_t code) { return opcode == 8 ? 0 : code; };
   const unsigned x = number >> 5;
   const unsigned y = number & 31u;
   return {0b110010u << 26 | x << 22 | y << 17 | second_source(x, 4 * below(60) + low1) << 9 |

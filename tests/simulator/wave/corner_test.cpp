@@ -134,7 +134,9 @@ TEST_CASE("simulator corners: every comparison of every type", "[simulator][corn
       {"u", 8}, {"nge", 9}, {"nlg", 10}, {"ngt", 11}, {"nle", 12}, {"neq", 13}, {"nlt", 14}, {"t", 15}};
   const std::pair<const char*, unsigned> integer_conditions[] = {{"f", 0},  {"lt", 1}, {"eq", 2}, {"le", 3},
                                                                  {"gt", 4}, {"ne", 5}, {"ge", 6}, {"t", 7}};
-  for (const auto& [suffix, type] : types) {
+  for (const auto& [name, kind] : types) {
+    const std::string suffix = name;
+    const Type type = kind;
     Bench bench;
     for (unsigned i = 0; i < 32; ++i) {  // each lane has a first operand, each round a second
       for (unsigned lane = 0; lane < 32; ++lane) {
