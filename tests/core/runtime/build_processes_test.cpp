@@ -157,7 +157,8 @@ TEST_CASE("runtime::build_processes: a compiler that crashes or hangs fails its 
   SECTION("crashes") {
     ShellBuilders shell("[ -e second ] || { touch second; take; kill -SEGV $$; }\nwhile take; do cat built; done");
     CHECK_THAT(shell.failure(StatusCode::invalid_argument),
-               Contains("program 'label': the compiler crashed: its process ended by SIGSEGV"));
+               Contains("program 'label': the compiler crashed: its process ended by SIGSEGV ([cache] build_memory = "
+                        "4 GiB limits its memory)"));
     shell.check_built();
     CHECK(shell.starts() == 2);
   }
@@ -172,6 +173,18 @@ TEST_CASE("runtime::build_processes: a compiler that crashes or hangs fails its 
     shell.check_built();
     CHECK(shell.starts() == 2);
   }
+}
+
+TEST_CASE("runtime::build_processes: a compiler that needs more memory than its limit is told with the limit",
+          "[runtime]") {
+  ShellBuilders shell("take && cat starved; while take; do cat built; done");
+  shell.write("starved", to_frame(Result<ProgramBinary>(unavailable("out of memory"))));
+  shell.config.build_memory = 256 << 20;
+  shell.make("child");
+  CHECK(shell.failure(StatusCode::unavailable) ==
+        "program 'label' ([cache] build_memory = 256 MiB limits its memory): out of memory");
+  shell.check_built();
+  CHECK(shell.starts() == 1);
 }
 
 TEST_CASE("runtime::build_processes: a program whose compiler is killed is given to a second child", "[runtime]") {

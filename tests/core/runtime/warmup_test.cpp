@@ -10,7 +10,11 @@
 #include "core/cache/workplace.hpp"
 
 #include <atomic>
+#include <memory>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace kiln::test {
 namespace {
@@ -29,6 +33,30 @@ std::vector<KeptProgram> wanted(int count, const SyntheticDevice& device) {
   }
   return programs;
 }
+
+// A cache that cannot be filled ahead, with the names of what it is asked for.
+class OneByOne final : public ProgramCache {
+ public:
+  explicit OneByOne(std::unique_ptr<ProgramCache> cache) : cache_(std::move(cache)) {}
+  Result<Acquired> get_or_build(const ProgramKey& key, const KernelSource& source, Device& device) noexcept override {
+    asked.push_back(key.label);
+    return cache_->get_or_build(key, source, device);
+  }
+  Guard enter() noexcept override { return cache_->enter(); }
+  const Program* find(const Digest& digest, const Device& device, const Guard& guard) noexcept override {
+    return cache_->find(digest, device, guard);
+  }
+  void record(const ProgramKey& key, const Device& device, const Measurement& measurement,
+              double gflops) noexcept override {
+    cache_->record(key, device, measurement, gflops);
+  }
+  CacheStats stats() const noexcept override { return cache_->stats(); }
+
+  std::vector<std::string> asked;
+
+ private:
+  const std::unique_ptr<ProgramCache> cache_;
+};
 
 }  // namespace
 
@@ -188,6 +216,35 @@ TEST_CASE("runtime::warm: several threads end too when they are told to, and wha
   const int builds = device.builds;
   CHECK(warm_programs(wanted(50, device), device, *cache, request, 2).linked == 0);
   CHECK(device.builds == builds);
+}
+
+TEST_CASE("runtime::warm: a cache that cannot be filled ahead is asked for one program at a time, until told to stop",
+          "[runtime][warm]") {
+  Workplace place;
+  SyntheticDevice device;
+  OneByOne cache(place.open());
+  const std::vector<KeptProgram> programs = wanted(4, device);
+  std::vector<std::string> labels;
+  for (const KeptProgram& program : programs) labels.push_back(program.key.label);
+  std::atomic<bool> stop{false};
+  WarmRequest request;
+  request.stop = &stop;
+  const WarmReport report = warm_programs(programs, device, cache, request, 2, [&](const WarmReport& so_far) {
+    if (so_far.linked == 2) stop = true;
+  });
+  CHECK(report.found == 4);
+  CHECK(report.linked == 2);
+  CHECK(report.built == 2);
+  CHECK(report.failed == 0);
+  CHECK(cache.asked == std::vector<std::string>(labels.begin(), labels.begin() + 2));
+  CHECK(device.builds == 2);
+
+  cache.asked.clear();
+  const WarmReport whole = warm_programs(programs, device, cache, {}, 2);
+  CHECK(whole.linked == 4);
+  CHECK(whole.built == 2);
+  CHECK(whole.ready == 4);
+  CHECK(cache.asked == labels);
 }
 
 }  // namespace kiln::test

@@ -188,12 +188,16 @@ TEST_CASE("kiln report in Chromium: a section for each source, and the figures o
         "wrong: 3 of 401408 outputs", "tiny <b>&</b>", "3×3 /2, 128→128, 56²", "64×128×256"}) {
     CHECK_THAT(text, Contains(words));
   }
-  // Every chart has its table, every table its rows; ids are single and headings skip no level.
+  // Every chart has its table and its points, every table its rows; ids are single and headings skip no level.
   CHECK(browser.ask("document.querySelectorAll('tbody:empty').length") == 0);
   CHECK(
       browser.ask(
           "[...document.querySelectorAll('[data-chart]')].every((one) => one.parentElement.querySelector('table'))") ==
       true);
+  CHECK(browser.ask(R"(page.model.flatMap((section) => section.figures).filter((figure) => figure.chart)
+    .filter(({ chart: { kind, categories, series } }) => series.length === 0 ||
+      ((kind === 'bars' || kind === 'rows') && series.some(({ points }) => points.length !== categories.length)))
+    .map((figure) => figure.id))") == json::array());
   CHECK(browser.ask("(() => { const ids = [...document.querySelectorAll('[id]')].map((one) => one.id); return "
                     "ids.length - new Set(ids).size; })()") == 0);
   CHECK(browser.ask("(() => { let level = 0; return [...document.querySelectorAll('h1, h2, h3, h4')].every((one) => { "
@@ -312,6 +316,18 @@ TEST_CASE("kiln report in Chromium: what a parameter's value costs is the median
   })())");
   CHECK(rows.at(0) == json{"direct/blocked: k=4", "1.50", "1.00 to 2.00", "2"});
   CHECK(rows.at(1) == json{"direct/blocked: k=8", "1.25", "1.00 to 1.50", "2"});
+}
+
+TEST_CASE("kiln report in Chromium: the damaged lines of a tuning database are counted") {
+  const TemporaryFolder folder;
+  const auto page = folder / "page.html";
+  std::string text = tuning_text();
+  text.resize(text.size() - 20);  // the last record is cut off
+  REQUIRE(report({folder.write("tuning.tsv", text)}, page).status == 0);
+  Chromium browser;
+  browser.open(page, {});
+  CHECK_THAT(browser.ask("document.querySelector('#tuning-1 .lead').textContent").get<std::string>(),
+             Contains("1 damaged line of the file left out."));
 }
 
 TEST_CASE("kiln report in Chromium: a long name goes on in a second line, broken between words") {
