@@ -15,11 +15,11 @@ Result<std::unique_ptr<EvictionPolicy>> make_eviction_policy(std::string_view na
   if (name == "cost" || removed) return Made(std::make_unique<CostPolicy>(least_weight));
   if (name == "lru") return Made(std::make_unique<LruPolicy>());
   if (name == "sieve") return Made(std::make_unique<SievePolicy>());
-  std::string there_is;
+  std::string known;
   for (const std::string_view one : eviction_policy_names) {
-    there_is += (there_is.empty() ? "'" : ", '") + std::string(one) + "'";
+    known += (known.empty() ? "'" : ", '") + std::string(one) + "'";
   }
-  return unsupported("policy '" + std::string(name) + "': there is " + there_is);
+  return unsupported("policy '" + std::string(name) + "': expected one of " + known);
 }
 
 void ChosenVictims::add(EntryId id, std::uint64_t charge) {

@@ -417,7 +417,7 @@ Result<std::map<std::string, std::string>> read_credentials(std::span<const std:
     });
     if (!status.ok()) return status.within(who);
     const auto prefix = values.find("url");
-    if (prefix == values.end()) return corrupt(who + ": has no line `url PREFIX` that names the server it is for");
+    if (prefix == values.end()) return corrupt(who + ": has no line `url PREFIX`, expected one that names the server");
     if (!is_below_url(url, prefix->second)) {
       return invalid_argument(who + ": is for " + prefix->second + ", found the url " + std::string(url));
     }

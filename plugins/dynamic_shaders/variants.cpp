@@ -99,7 +99,7 @@ Result<KernelPlan> plan_of(const KernelSpec& spec, const DeviceInfo& device, Dia
   if (const std::string_view only = simple_variant(spec); !only.empty()) {
     return variant == only ? simple_layer(spec, device, dialect) : unknown_variant(operation(spec), variant);
   }
-  return unsupported("dynamic_shaders: writes no kernel of " + std::string(operation(spec)));
+  return unsupported("dynamic_shaders: no kernel for the operation " + std::string(operation(spec)));
 }
 
 std::string_view only_variant(const KernelSpec& spec) noexcept {
@@ -338,7 +338,7 @@ Result<Choice> choose(const KernelSpec& spec, const DeviceInfo& device, Dialect 
   if (const auto* conv = std::get_if<Conv2dSpec>(&spec)) return choose_shape(*conv, chooser);
   if (const auto* gemm = std::get_if<GemmSpec>(&spec)) return choose_shape(*gemm, chooser);
   if (const auto* kernel = std::get_if<UserKernelSpec>(&spec)) return choose_of_kernel(*kernel, device, chooser);
-  return unsupported("dynamic_shaders: writes no kernel of " + std::string(operation(spec)));
+  return unsupported("dynamic_shaders: no kernel for the operation " + std::string(operation(spec)));
 }
 
 bool is_of_today(const TuningRecord& record, const KernelSpec& spec, const DeviceInfo& device, Dialect dialect) {

@@ -168,7 +168,7 @@ Result<std::uint64_t> entry_of(const KernelDescriptor& descriptor, std::uint64_t
 
 Result<KernelCode> read_kernel(KernelMetadata metadata, const LaidOut& laid, const Symbols& symbols, Target target) {
   const auto found = symbols.find(metadata.descriptor);
-  if (found == symbols.end()) return corrupt("there is no symbol '" + metadata.descriptor + "', its descriptor");
+  if (found == symbols.end()) return corrupt("the symbol '" + metadata.descriptor + "' of its descriptor is missing");
   const PlacedSymbol& symbol = *found->second;
   if (symbol.size != descriptor_bytes || symbol.offset % descriptor_bytes != 0) {
     return corrupt("its descriptor has " + std::to_string(symbol.size) + " bytes at " + std::to_string(symbol.offset) +

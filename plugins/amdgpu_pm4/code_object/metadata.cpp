@@ -306,7 +306,7 @@ Status check_fields(const KernelDescriptor& descriptor, Target target) {
   }
   if ((descriptor.rsrc2 >> 11 & 3) == 3) return corrupt("compute_pgm_rsrc2: lane numbers of 4 dimensions");
   if (descriptor.lds_bytes > most_lds_bytes) {
-    return corrupt(std::to_string(descriptor.lds_bytes) + " bytes of LDS, a workgroup has " +
+    return corrupt(std::to_string(descriptor.lds_bytes) + " bytes of LDS, a workgroup has at most " +
                    std::to_string(most_lds_bytes));
   }
   if (descriptor.scratch_bytes > 0 && (descriptor.rsrc2 & 1) == 0) {

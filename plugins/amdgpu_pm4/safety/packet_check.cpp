@@ -39,7 +39,7 @@ Status PacketCheck::check_form(const PacketView& packet) const {
                               std::to_string(packet.layout->least_body) + " to " +
                               std::to_string(packet.layout->most_body));
     default:
-      return unsupported("header " + hex_text(packet.header) + ": not a packet that compute rings are given");
+      return unsupported("header " + hex_text(packet.header) + ": not a packet type for compute rings");
   }
   if (!capabilities_.knows(packet.opcode())) {
     return unsupported("opcode " + hex_text(static_cast<std::uint8_t>(packet.opcode())) +

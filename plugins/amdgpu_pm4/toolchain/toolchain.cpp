@@ -29,7 +29,7 @@ Status check_entry(const CodeObject& code, const std::string& entry) {
     return invalid_argument("the text has several kernels, " + there + ": choose one with entry = \"" +
                             code.kernels[0].name + "\"");
   }
-  return invalid_argument("entry '" + entry + "' is no kernel of the text, which has: " + there);
+  return invalid_argument("entry '" + entry + "' is not a kernel of the text: expected one of " + there);
 }
 
 std::string file_of(const KernelSource& source, std::string_view name) {

@@ -33,7 +33,7 @@ Status check_grid(const Triple& grid, const DeviceInfo& device) {
   for (std::size_t axis = 0; axis < 3; ++axis) {
     if (grid[axis] <= std::int64_t{device.max_grid[axis]}) continue;
     return unsupported("grid[" + std::to_string(axis) + "] = " + std::to_string(grid[axis]) + ", device " + device.id +
-                       " takes " + std::to_string(device.max_grid[axis]));
+                       " takes at most " + std::to_string(device.max_grid[axis]));
   }
   return {};
 }

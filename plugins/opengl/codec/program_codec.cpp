@@ -138,7 +138,7 @@ Result<LinkedProgram> load_program(const CurrentContext& context, const KernelSo
   }
   const std::string what =
       context.id + ": program binary of " + std::to_string(binary.bytes.size()) + " bytes, format " + binary.format;
-  if (binary.bytes.empty()) return corrupt(what + ": there are no bytes");
+  if (binary.bytes.empty()) return corrupt(what + ": expected at least one byte");
   const auto parts = parts_of(binary.bytes);
   std::optional<Reflection> reflection;
   if (parts) reflection = read_reflection(parts->reflection);

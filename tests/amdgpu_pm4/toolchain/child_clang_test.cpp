@@ -53,7 +53,7 @@ TEST_CASE("clang: what it writes is looked at") {
   CHECK_THAT(compile_with(cat + "readable-gfx1030'").error().text(),
              StartsWith("internal: the compiler wrote code for gfx1030, asked for gfx1100"));
   CHECK(compile_with(cat + "readable-gfx1100'").error().text() ==
-        "invalid_argument: entry 'kiln_kernel' is no kernel of the text, which has: saxpy");
+        "invalid_argument: entry 'kiln_kernel' is not a kernel of the text: expected one of saxpy");
 }
 
 TEST_CASE("clang: gets the arguments and the text") {

@@ -496,7 +496,7 @@ TEST_CASE("kernels: errors stand with their file and line, and warnings come thr
       compile_kernel(*clang, opencl("kernel void a() {}\nkernel void b() {}\n", "c"), "k.cl", Target::gfx1100, soon())
           .error()
           .text(),
-      Contains("entry 'c' is no kernel of the text, which has: a, b"));
+      Contains("entry 'c' is not a kernel of the text: expected one of a, b"));
 }
 
 TEST_CASE("kernels: compiled ahead of time, with the facts in words") {

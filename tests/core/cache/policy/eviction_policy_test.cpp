@@ -11,7 +11,7 @@ namespace {
 TEST_CASE("cache::policy: the error for an unknown name lists the known ones") {
   const auto policy = make_eviction_policy("clock");
   REQUIRE_FALSE(policy);
-  CHECK(policy.error().text() == "unsupported: policy 'clock': there is 'cost', 'lru', 'sieve'");
+  CHECK(policy.error().text() == "unsupported: policy 'clock': expected one of 'cost', 'lru', 'sieve'");
   for (const char* other : {"", "Cost", "cost ", "s3-fifo", "w-tinylfu", "tinylfu"}) {
     INFO(other);
     CHECK_FALSE(make_eviction_policy(other));
