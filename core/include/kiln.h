@@ -366,8 +366,8 @@ typedef struct kiln_job kiln_job; /* a kernel, layer or pipeline with its tensor
 
 /* name: a label, for messages and `kiln cache list`. */
 KILN_API KILN_MUST_USE kiln_status* kiln_job_create(kiln_runtime* runtime, const char* name, kiln_job** job);
-/* Cancels the job if it runs, and waits for it and until the device no longer uses its tensors. A callback of the job that
- * calls it, or `log`, cancels only. */
+/* Cancels the job if it runs, and waits until it has ended and the device no longer uses its tensors. A call from `log` or
+ * from a callback of the job cancels the job, and neither waits nor frees it. */
 KILN_API void kiln_job_free(kiln_job* job);
 
 /* A kernel. path: a file; the extension names the language (.comp and .glsl: GLSL, .cl: OpenCL C, .spv: SPIR-V), and #include

@@ -30,7 +30,8 @@ typedef struct kiln_opencl_call {
   const char* options;
 } kiln_opencl_call;
 
-/* Errors of the source and of the binary are permanent: `lasting`. All others may pass, such as a device that is not available. */
+/* lasting: the code for errors of the source or the binary, which are permanent. Other errors are KILN_UNAVAILABLE: a retry
+ * may succeed. */
 static inline kiln_code kiln_opencl_failed(kiln_request* request, const char* what, cl_int error, kiln_code lasting) {
   char text[96];
   size_t at = 0, digits = 0;

@@ -1,5 +1,5 @@
 /* kiln_opengl.h: program objects of an application's OpenGL context from Kiln's program cache, compute and graphics. Header
- * only, C99; links no OpenGL: the application passes the function that finds OpenGL's functions.
+ * only, C99. Do not link OpenGL for it: the application passes the function that finds OpenGL's functions.
  *
  * Each call returns a program object of its own, which the caller deletes. The first process compiles and links; later ones
  * call glProgramBinary().

@@ -44,7 +44,7 @@ Status no_cache_folder();
 // Creates the folder unless the cache is read_only, and checks it. not_found: no folder is configured. unavailable: other
 // users can change it. io: it cannot be read, or, unless read_only, written.
 Status check_cache_folder(const CacheConfig& cache);
-// Returns whether stored programs can be authenticated: the error of reading the key file, or ok.
+// Checks that the key file, which authenticates stored programs, can be read. Returns ok or the error of reading it.
 Status check_cache_key(const CacheConfig& cache);
 // Returns whether the folder has a device's folder. false: it cannot be read.
 bool holds_programs(const CacheConfig& cache);

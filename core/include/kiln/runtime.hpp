@@ -65,9 +65,9 @@ class Runtime {
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
   ~Runtime();
-  // For a process that calls _exit() right after destroying the Runtime. The destructor then writes its files and ends
-  // its work, and leaves open devices to the operating system. It closes them all the same where this process built a
-  // program, since the driver may still be writing its own cache.
+  // For a process that calls _exit() right after destroying the Runtime. The destructor then writes its files and stops
+  // its threads, but does not close the devices. If this process built a program, it still closes them, because the
+  // driver may be writing its own cache.
   void leave_devices() noexcept;
 
   // Always returns a report; its status has the error. unavailable: no device could run the request. not_found: no
