@@ -41,7 +41,7 @@ Status make_folders(const std::filesystem::path& folder, const std::string& who)
 // Others must not be able to put another file in the key's place: not writable by them, or sticky.
 Status check_folder(int folder, const std::string& who) {
   struct stat at {};
-  if (fstat(folder, &at) != 0) return failed(who, "cannot look at its folder", errno);
+  if (fstat(folder, &at) != 0) return failed(who, "the attributes of its folder cannot be read", errno);
   if (at.st_uid != geteuid() && at.st_uid != 0) {
     return unavailable(who + ": its folder belongs to user " + std::to_string(at.st_uid) + ", expected " +
                        std::to_string(geteuid()));
@@ -62,7 +62,7 @@ Result<std::optional<SecretKey>> read_at(int folder, const std::string& name, co
     return failed(who, "cannot be opened", errno);
   }
   struct stat at {};
-  if (fstat(file.get(), &at) != 0) return failed(who, "cannot be looked at", errno);
+  if (fstat(file.get(), &at) != 0) return failed(who, "its attributes cannot be read", errno);
   if (!S_ISREG(at.st_mode)) return unavailable(who + ": is not a regular file");
   if (at.st_uid != geteuid() && at.st_uid != 0) {
     return unavailable(who + ": belongs to user " + std::to_string(at.st_uid) + ", expected " +
@@ -89,7 +89,7 @@ Result<std::optional<SecretKey>> read_at(int folder, const std::string& name, co
 Status publish_new(int folder, const std::string& from, const std::string& to, const std::string& who) {
   if (linkat(folder, from.c_str(), folder, to.c_str(), 0) == 0 || errno == EEXIST) return {};
   if (renameat2(folder, from.c_str(), folder, to.c_str(), RENAME_NOREPLACE) == 0 || errno == EEXIST) return {};
-  return failed(who, "cannot be given its name", errno);
+  return failed(who, "cannot be renamed from its temporary name", errno);
 }
 
 Status write_new(int folder, const std::string& name, const std::string& who) {

@@ -114,7 +114,7 @@ Result<bool> can_be_there(const std::filesystem::path& path, const char* what) {
   struct stat at {};
   if (lstat(path.c_str(), &at) == 0) return true;
   if (errno == ENOENT || errno == ENOTDIR) return false;
-  return system_error(what + path.string(), "cannot be looked at", errno);
+  return system_error(what + path.string(), "its attributes cannot be read", errno);
 }
 
 // Opens FOLDER/INNER. An empty descriptor: it does not exist.

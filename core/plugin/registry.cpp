@@ -27,7 +27,7 @@ template <class Entry>
 std::string names(const std::map<std::string, Entry>& of) {
   std::string text;
   for (const auto& entry : of) text += (text.empty() ? "'" : ", '") + entry.first + "'";
-  return text.empty() ? "nothing" : text;
+  return text.empty() ? "none" : text;
 }
 
 template <class Factory>
@@ -35,7 +35,7 @@ Result<Factory> find(const std::map<std::string, Registered<Factory>>& in, std::
                      std::string_view name) {
   const auto at = in.find(std::string(name));
   if (at != in.end()) return at->second.make;
-  return not_found(std::string(what) + " '" + std::string(name) + "': not registered; there is " + names(in));
+  return not_found(std::string(what) + " '" + std::string(name) + "': not registered (registered: " + names(in) + ")");
 }
 
 }  // namespace
@@ -95,7 +95,7 @@ Result<std::vector<const RegisteredGenerator*>> Registry::generators(std::string
   std::vector<const RegisteredGenerator*> order;
   const auto chosen = generators_.find(std::string(name));
   if (chosen == generators_.end()) {
-    return not_found("generator '" + std::string(name) + "': not registered; there is " + names(generators_));
+    return not_found("generator '" + std::string(name) + "': not registered (registered: " + names(generators_) + ")");
   }
   order.push_back(&chosen->second);
   for (const auto& [other, generator] : generators_) {

@@ -94,7 +94,7 @@ Result<std::string> BenchProcess::hear(Deadline deadline) {
       heard_.erase(0, end + 1);
       return line;
     }
-    if (heard_.size() > most_line_bytes) return internal_error("bench: the child talks without end");
+    if (heard_.size() > most_line_bytes) return internal_error("bench: the answer of the child is too long");
     if (paused()) return cancelled("bench: paused");
     if (interrupted_ != nullptr && interrupted_->load()) return cancelled("bench: interrupted");
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline.left()).count();

@@ -131,7 +131,7 @@ Result<std::string> BuildProcesses::receive(Child& child, Deadline deadline) {
       std::memcpy(&bytes, child.unread.data(), sizeof bytes);
       if (bytes > most_frame_bytes) return internal_error("its answer is too long");
       if (child.unread.size() == sizeof bytes + bytes) return std::exchange(child.unread, {}).substr(sizeof bytes);
-      if (child.unread.size() > sizeof bytes + bytes) return internal_error("it answers more than it was asked");
+      if (child.unread.size() > sizeof bytes + bytes) return internal_error("its answer has bytes after the end");
     }
     if (stop_requested()) return cancelled("stopped on request");
     // Where this process was stopped, the answer may have come in time: it is looked for once more.

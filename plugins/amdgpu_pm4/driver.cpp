@@ -147,7 +147,7 @@ Result<std::unique_ptr<Device>> AmdgpuDriver::open(std::string_view id) noexcept
     if (!device) return Status(device.error()).within(id);
     return device;
   }
-  return not_found("device '" + std::string(id) + "': there is " + there);
+  return not_found("device '" + std::string(id) + "': expected one of " + there);
 } catch (...) {
   return caught();
 }

@@ -112,7 +112,7 @@ Result<LaneMap> map_lanes(const LaneMap::Triple& box, const DeviceInfo& device, 
   }
   return unsupported("device " + device.id + ": " + std::to_string(map.tiles[0]) + " x " +
                      std::to_string(map.tiles[1]) + " x " + std::to_string(map.tiles[2]) +
-                     " workgroups are needed, its grid takes " + std::to_string(device.max_grid[0]) + " x " +
+                     " workgroups are needed, its grid has at most " + std::to_string(device.max_grid[0]) + " x " +
                      std::to_string(device.max_grid[1]) + " x " + std::to_string(device.max_grid[2]));
 }
 

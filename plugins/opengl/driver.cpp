@@ -104,7 +104,7 @@ Result<std::unique_ptr<Device>> GlDriver::open(std::string_view id) noexcept try
     entry.info = (*device)->info();
     return std::unique_ptr<Device>(std::move(*device));
   }
-  return not_found("device '" + std::string(id) + "': there is " + known);
+  return not_found("device '" + std::string(id) + "': expected one of " + known);
 } catch (...) {
   return caught();
 }

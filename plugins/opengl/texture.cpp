@@ -138,8 +138,8 @@ Status PixelTexture::fill(const Gl& gl, GLenum target, const TextureSource& form
     GLint most = 0;
     gl.GetIntegerv(GL_MAX_TEXTURE_BUFFER_SIZE, &most);
     if (form_.size[0] > static_cast<std::uint32_t>(most)) {
-      return unsupported("an image of " + std::to_string(form_.size[0]) + " texels in a buffer, the device takes " +
-                         std::to_string(most));
+      return unsupported("an image of " + std::to_string(form_.size[0]) +
+                         " texels in a buffer, the device takes at most " + std::to_string(most));
     }
     if (fresh) gl.TexBufferRange(target_, internal_format(form_.format), buffer, 0, bytes);
     gl.BindTexture(target_, 0);

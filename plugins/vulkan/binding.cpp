@@ -166,7 +166,7 @@ class Binder {
       const std::uint64_t texel = std::uint64_t{form.channels} * size_of(form.dtype);
       const std::uint64_t most = program_.gpu().facts().properties.limits.maxTexelBufferElements;
       if (form.size[0] > most) {
-        return unsupported(std::to_string(form.size[0]) + " texels, the device takes " + std::to_string(most));
+        return unsupported(std::to_string(form.size[0]) + " texels, the device takes at most " + std::to_string(most));
       }
       auto view = from.texels(use, vulkan_format(form.format), form.size[0] * texel);
       if (!view) return view.error();

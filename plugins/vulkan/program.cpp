@@ -242,12 +242,12 @@ class ProgramMaker {
     const std::uint64_t lanes = std::uint64_t{size[0]} * size[1] * size[2];
     const DeviceInfo& info = gpu_.facts().info;
     if (!std::ranges::equal(size, info.max_workgroup, std::ranges::less_equal()) || lanes > info.max_workgroup_lanes) {
-      return invalid_argument("a workgroup of " + sizes(size) + ", the device takes " +
-                              std::to_string(info.max_workgroup_lanes) + " lanes, at most " +
+      return invalid_argument("a workgroup of " + sizes(size) + ", the device takes at most " +
+                              std::to_string(info.max_workgroup_lanes) + " lanes and at most " +
                               sizes(info.max_workgroup));
     }
     if (needs.shared_bytes > limits.maxComputeSharedMemorySize) {
-      return invalid_argument(std::to_string(needs.shared_bytes) + " bytes of shared memory, the device has " +
+      return invalid_argument(std::to_string(needs.shared_bytes) + " bytes of shared memory, the device has at most " +
                               std::to_string(limits.maxComputeSharedMemorySize));
     }
     std::string unknown, lacking;
@@ -270,7 +270,8 @@ class ProgramMaker {
     const Reflection& reflection = program_->reflection();
     if (reflection.push_constant_bytes > limits.maxPushConstantsSize) {
       return unsupported(std::to_string(reflection.push_constant_bytes) +
-                         " bytes of push constants, the device takes " + std::to_string(limits.maxPushConstantsSize));
+                         " bytes of push constants, the device takes at most " +
+                         std::to_string(limits.maxPushConstantsSize));
     }
     const auto count = [&](std::initializer_list<VkDescriptorType> types) {
       std::uint64_t sum = 0;
@@ -300,13 +301,13 @@ class ProgramMaker {
     for (const auto& need : needs) {
       const std::uint32_t most = std::min(need.of_stage, need.of_set);
       if (need.needed <= most) continue;
-      return invalid_argument(std::to_string(need.needed) + " " + need.what + ", the device takes " +
+      return invalid_argument(std::to_string(need.needed) + " " + need.what + ", the device takes at most " +
                               std::to_string(most));
     }
     for (const ValueBlock& block : reflection.blocks) {
       if (!block.slot || block.bytes <= limits.maxUniformBufferRange) continue;
-      return invalid_argument("a uniform block of " + std::to_string(block.bytes) + " bytes, the device takes " +
-                              std::to_string(limits.maxUniformBufferRange));
+      return invalid_argument("a uniform block of " + std::to_string(block.bytes) +
+                              " bytes, the device takes at most " + std::to_string(limits.maxUniformBufferRange));
     }
     return {};
   }

@@ -204,7 +204,7 @@ TEST_CASE("amdgpu_pm4: a real node is not opened without the opt-in, and another
   const auto missing = subject.driver.open("amdgpu:7");
   REQUIRE_FALSE(missing.has_value());
   CHECK(missing.error().code == StatusCode::not_found);
-  CHECK(missing.error().message == "device 'amdgpu:7': there is amdgpu:0");
+  CHECK(missing.error().message == "device 'amdgpu:7': expected one of amdgpu:0");
 }
 
 TEST_CASE("amdgpu_pm4: an opened device tells its identity, and what compiles for it") {

@@ -187,13 +187,14 @@ TEST_CASE("gemm/shared: a tile is read back from its text, and what does not hol
   CHECK_THAT(why([](GemmTile& t) { t.columns = 17; }),
              Catch::Contains("columns = 17") && Catch::Contains("expected 1 to 16"));
   CHECK_THAT(why([](GemmTile& t) { t.depth = 33; }), Catch::Contains("depth = 33") && Catch::Contains("and 1 to 32"));
-  CHECK_THAT(why([](GemmTile& t) { t.lanes_r = 100; }), Catch::Contains("100 x 16 lanes, the device takes 1024"));
+  CHECK_THAT(why([](GemmTile& t) { t.lanes_r = 100; }),
+             Catch::Contains("100 x 16 lanes, the device takes at most 1024"));
   CHECK_THAT(why([](GemmTile& t) { t.columns = 16, t.depth = 16; }),
-             Catch::Contains("bytes of shared memory, the device has 16384"));
+             Catch::Contains("bytes of shared memory, the device has at most 16384"));
   const auto refused = [&](const GemmSpec& spec) { return check(spec, good, device).message; };
   CHECK_THAT(refused(product(1, 1, 2147483000)), Catch::Contains("an index beyond 32 bits"));
   device.max_bindings = 3;
-  CHECK_THAT(refused(product(512, 512, 512)), Catch::Contains("4 bindings, it takes 3"));
+  CHECK_THAT(refused(product(512, 512, 512)), Catch::Contains("4 bindings, it takes at most 3"));
 }
 
 TEST_CASE("gemm/shared: guards stand where a tile or a step leaves something over, and for any shape") {

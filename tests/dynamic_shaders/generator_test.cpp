@@ -150,7 +150,7 @@ TEST_CASE("dynamic_shaders: what cannot be written is refused with both sides") 
 
   device = sample_device();
   device.max_bindings = 3;
-  CHECK_THAT(refusal_of(depthwise_layer(), device).message, Catch::Contains("4 bindings, it takes 3"));
+  CHECK_THAT(refusal_of(depthwise_layer(), device).message, Catch::Contains("4 bindings, it takes at most 3"));
 
   Conv2dSpec huge = resnet_layer();
   huge.n = 20000;

@@ -121,7 +121,7 @@ Status ChildProcess::send(std::string_view text, Deadline deadline) {
     const ssize_t count = write(to_child_.get(), text.data(), text.size());
     if (count > 0) text.remove_prefix(static_cast<std::size_t>(count));
     if (count > 0 || (count < 0 && errno == EINTR)) continue;
-    if (errno != EAGAIN) return unavailable(std::string("the child does not listen: ") + std::strerror(errno));
+    if (errno != EAGAIN) return unavailable(std::string("cannot write to the child: ") + std::strerror(errno));
     if (current_stop() != nullptr && current_stop()->load()) return cancelled("stopped on request");
     if (deadline.passed()) return timed_out("the child did not read in time");
     pollfd room{to_child_.get(), POLLOUT, 0};

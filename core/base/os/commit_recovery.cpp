@@ -172,8 +172,9 @@ Status CommitPlace::renamed(const std::string& from, const std::string& to) cons
 
 Status CommitPlace::refused(int error) const {
   const bool meanwhile = error == EEXIST;
-  return failed(meanwhile ? "another process has made it since this job was checked" : "cannot give it its name",
-                error);
+  return failed(
+      meanwhile ? "another process has made it since this job was checked" : "cannot rename it from its temporary name",
+      error);
 }
 
 Status CommitPlace::place_new(int file) const {

@@ -174,7 +174,8 @@ class FileCommit {
       if (Status status = file.match(found); !status.ok()) return status;
       entry.old = FileIdentity::of(found);
     }
-    if (::fstat(file.file_.get(), &found) != 0) return file_failure(file.final_path_, "cannot look at it", errno);
+    if (::fstat(file.file_.get(), &found) != 0)
+      return file_failure(file.final_path_, "its attributes cannot be read", errno);
     entry.made = FileIdentity::of(found);
     return {};
   }

@@ -210,7 +210,7 @@ Status read_kernels(ObjectMetadata metadata, const LaidOut& laid, CodeObject& ob
   for (const PlacedSymbol& symbol : laid.symbols) symbols.emplace(symbol.name, &symbol);
   for (KernelMetadata& each : metadata.kernels) {
     const std::string name = "kernel '" + each.name + "'";
-    if (find_kernel(object, each.name) != nullptr) return corrupt(name + " is there twice");
+    if (find_kernel(object, each.name) != nullptr) return corrupt(name + " is declared twice");
     auto kernel = read_kernel(std::move(each), laid, symbols, object.target);
     if (!kernel) return kernel.error().within(name);
     object.kernels.push_back(std::move(*kernel));
@@ -276,7 +276,7 @@ std::string argument_text(const KernelCode& kernel) {
 
 std::string dispatch_text(const CodeObject& object, const KernelCode& kernel) {
   if (const Status status = check_dispatch(object, kernel); !status.ok()) return "refused: " + status.message;
-  return kernel.required_workgroup[0] != 0 ? "offered" : "offered where the source tells a workgroup";
+  return kernel.required_workgroup[0] != 0 ? "offered" : "offered where the source declares a workgroup";
 }
 
 }  // namespace

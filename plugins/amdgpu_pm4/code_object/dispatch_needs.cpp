@@ -24,7 +24,7 @@ Status check_count(const KernelCode& kernel, ArgumentKind kind, std::size_t give
   const std::size_t expected = count_of(kernel, kind);
   if (given == expected) return {};
   return invalid_argument("kernel '" + kernel.name + "' takes " + std::to_string(expected) + " " + std::string(what) +
-                          ", given are " + std::to_string(given));
+                          ", found " + std::to_string(given));
 }
 
 std::uint32_t dimensions_of(const KernargValues& values) {
@@ -98,7 +98,7 @@ Status write_kernarg(const KernelCode& kernel, const KernargValues& values, std:
         const std::span<const std::byte> bytes = values.by_value[by_value++];
         if (bytes.size() != argument.size) {
           return invalid_argument(named(argument) + " of kernel '" + kernel.name + "' has " +
-                                  std::to_string(argument.size) + " bytes, given are " + std::to_string(bytes.size()));
+                                  std::to_string(argument.size) + " bytes, found " + std::to_string(bytes.size()));
         }
         std::copy(bytes.begin(), bytes.end(), to);
         break;

@@ -87,13 +87,13 @@ Result<const KernelCode*> choose_kernel(const CodeObject& object, const std::str
   if (entry == "main" && object.kernels.size() == 1) return &object.kernels.front();
   std::string there;
   for (const KernelCode& each : object.kernels) there += (there.empty() ? "" : ", ") + each.name;
-  return invalid_argument("the code object has no kernel '" + entry + "': there is " + there);
+  return invalid_argument("the code object has no kernel '" + entry + "': expected one of " + there);
 }
 
 Result<Sizes> choose_workgroup(const KernelSource& source, const KernelCode& kernel) {
   if (source.workgroup == not_told && kernel.required_workgroup == not_told) {
     return invalid_argument("neither the source nor kernel '" + kernel.name +
-                            "' tells a workgroup: it has no reqd_work_group_size");
+                            "' declares a workgroup size: it has no reqd_work_group_size");
   }
   if (source.workgroup == not_told) return kernel.required_workgroup;
   if (kernel.required_workgroup != not_told && kernel.required_workgroup != source.workgroup) {

@@ -160,7 +160,7 @@ void Queue::resolve_oldest() {
   Outcome outcome = work.context->outcome(work.number, ring_, Deadline::after(outcome_patience));
   // The stamps are the device's own word for it: work that was thrown away may be told as done.
   if (outcome.how.ok() && work.stamps.last() == 0)
-    outcome.how = internal_error("told as done, and its last pass has not ended");
+    outcome.how = internal_error("reported as done, but its last pass has not ended");
   if (outcome.how.ok() && may_have_run_twice(work))
     outcome.how = cancelled("a reset since its context was made: it may have run twice");
   if (outcome.how.ok()) {

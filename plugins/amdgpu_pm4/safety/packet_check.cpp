@@ -383,13 +383,14 @@ Status PacketCheck::wait(Body body) {
   for (std::size_t back = 0; back < std::min(written_count_, written_.size()); ++back) {
     const Written& write = written_[(written_count_ - 1 - back) % written_.size()];
     if (write.va != va) continue;
-    if (!write.known) return invalid_argument("waits at " + hex_text(va) + ", where nobody knows what is written last");
+    if (!write.known)
+      return invalid_argument("waits at " + hex_text(va) + ", where the last written value is not known");
     if (satisfied(how, write.value & mask, reference)) return {};
     return invalid_argument("waits at " + hex_text(va) + " for a value that compares with " + hex_text(reference) +
                             ", what is written there before is " + hex_text(write.value));
   }
   return invalid_argument("waits at " + hex_text(va) +
-                          ", where nothing before it in the submission writes and nobody " + "else is known to");
+                          ", which nothing writes: neither an earlier packet of the submission nor a signal");
 }
 
 }  // namespace kiln::amdgpu_pm4

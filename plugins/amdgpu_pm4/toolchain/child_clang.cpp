@@ -280,7 +280,8 @@ Result<Compiled> ChildClang::compile(const OpenClText& text, Target target, Dead
                                   child->said));
   }
   if (child->exit_code == refused) {
-    return invalid_argument(child->said.empty() ? compiler_.path + " refuses the text without a word" : child->said);
+    return invalid_argument(child->said.empty() ? compiler_.path + " rejected the text without a message"
+                                                : child->said);
   }
   if (child->exit_code != 0) {
     return unavailable(with_words(compiler_.path + " exited with " + std::to_string(child->exit_code), child->said));

@@ -70,7 +70,7 @@ Result<Compiled> InProcessClang::compile(const OpenClText& text, Target target, 
   ClangAnswer answer = opened->compile(text.text, arguments_for(text, target));
   if (answer.gave_up) return unavailable("Clang gave up on the text: " + answer.said);
   if (!answer.compiled) {
-    return invalid_argument(answer.said.empty() ? "Clang refuses the text without a word" : std::move(answer.said));
+    return invalid_argument(answer.said.empty() ? "Clang rejected the text without a message" : std::move(answer.said));
   }
   if (deadline.passed()) {
     const auto seconds = std::chrono::round<std::chrono::seconds>(Clock::now() - begin).count();

@@ -223,7 +223,7 @@ Result<NodeVersion> version_of(const RenderNode& node) {
   const auto fd = open_node(node);
   if (!fd) return fd.error();
   const std::unique_ptr<drmVersion, decltype(&drmFreeVersion)> version(drmGetVersion(fd->get()), &drmFreeVersion);
-  if (version == nullptr) return unavailable(node.path + ": tells no driver version: " + words_for(errno));
+  if (version == nullptr) return unavailable(node.path + ": its driver version cannot be read: " + words_for(errno));
   const auto text = [](const char* from, int length) {
     return from == nullptr ? std::string() : std::string(from, static_cast<std::size_t>(std::max(length, 0)));
   };

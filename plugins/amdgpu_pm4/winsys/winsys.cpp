@@ -44,7 +44,7 @@ Status status_of(int error, std::string_view doing) {
 Outcome outcome_of(int error, std::string_view doing) {
   Status how = status_of(error, doing);
   if (const int number = std::abs(error); number != ETIME && number != ENODATA) return {std::move(how), false};
-  return {cancelled(how.message + ": the kernel driver gave it up: it ran too long"), true};
+  return {cancelled(how.message + ": the kernel driver stopped it because it ran too long"), true};
 }
 
 Placement placement_of(BufferUse use, const MemoryFacts& memory) noexcept {

@@ -107,7 +107,7 @@ Status check_device(const ConvShape& shape, const Blocking& b, const BlockedExte
                     const DeviceInfo& device) {
   const auto workgroup = static_cast<std::uint64_t>(b.workgroup);
   if (workgroup > device.max_workgroup_lanes || workgroup > device.max_workgroup[0]) {
-    return does_not_fit("a workgroup of " + std::to_string(b.workgroup) + " lanes, the device takes " +
+    return does_not_fit("a workgroup of " + std::to_string(b.workgroup) + " lanes, the device takes at most " +
                         std::to_string(std::min(device.max_workgroup_lanes, device.max_workgroup[0])));
   }
   const std::uint32_t needed = shape.bias ? 4 : 3;
@@ -118,7 +118,7 @@ Status check_device(const ConvShape& shape, const Blocking& b, const BlockedExte
   if (b.view != View::storage) {
     for (const std::int64_t texels : {extents.activation_texels * shape.n, extents.weight_texels}) {
       if (static_cast<std::uint64_t>(texels) > device.max_view_texels) {
-        return does_not_fit(std::to_string(texels) + " texels in a view, the device takes " +
+        return does_not_fit(std::to_string(texels) + " texels in a view, the device takes at most " +
                             std::to_string(device.max_view_texels));
       }
     }
@@ -128,7 +128,7 @@ Status check_device(const ConvShape& shape, const Blocking& b, const BlockedExte
     if (texels > most_texels)
       return does_not_fit(std::to_string(texels) + " texels, an index reaches " + std::to_string(most_texels));
     if (device.max_buffer_bytes != 0 && static_cast<std::uint64_t>(texels) * 16 > device.max_buffer_bytes) {
-      return does_not_fit(std::to_string(texels * 16) + " bytes, the device's buffers take " +
+      return does_not_fit(std::to_string(texels * 16) + " bytes, the device's buffers have at most " +
                           std::to_string(device.max_buffer_bytes));
     }
   }

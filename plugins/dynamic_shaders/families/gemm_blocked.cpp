@@ -216,7 +216,7 @@ Status check_view(const GemmSpec& spec, View view, const DeviceInfo& device) {
   if (bindings < 4) return does_not_fit("the device has no " + std::string(to_string(view)));
   for (const std::int64_t texels : {divide_up(spec.m * spec.k, 4), spec.k * quads_of(spec)}) {
     if (static_cast<std::uint64_t>(texels) > device.max_view_texels) {
-      return does_not_fit(std::to_string(texels) + " texels in a view, the device takes " +
+      return does_not_fit(std::to_string(texels) + " texels in a view, the device takes at most " +
                           std::to_string(device.max_view_texels));
     }
   }
@@ -230,7 +230,8 @@ Status check(const GemmSpec& spec, const GemmBlocking& b, const DeviceInfo& devi
   }
   const std::int64_t most_lanes = std::min(device.max_workgroup_lanes, device.max_workgroup[0]);
   if (b.workgroup < 1 || b.workgroup > most_lanes) {
-    return does_not_fit("a workgroup of " + text_of(b.workgroup) + " lanes, the device takes " + text_of(most_lanes));
+    return does_not_fit("a workgroup of " + text_of(b.workgroup) + " lanes, the device takes at most " +
+                        text_of(most_lanes));
   }
   if ((whole_depth(spec) ? spec.k / 4 : spec.k) > most_iterations) {
     return does_not_fit("more rounds of a loop than " + text_of(most_iterations));

@@ -76,7 +76,7 @@ Status check(const Conv2dSpec& spec, const ImplicitTile& tile, const DeviceInfo&
     return does_not_fit(text_of(e.weight_texels) + " texels, an index reaches " + text_of(most_texels));
   }
   if (device.max_buffer_bytes != 0 && static_cast<std::uint64_t>(e.weight_texels) * 16 > device.max_buffer_bytes) {
-    return does_not_fit(text_of(e.weight_texels * 16) + " bytes, the device's buffers take " +
+    return does_not_fit(text_of(e.weight_texels * 16) + " bytes, the device's buffers have at most " +
                         std::to_string(device.max_buffer_bytes));
   }
   if (Status status = check_grid(implicit_grid(spec, tile), device); !status.ok()) return does_not_fit(status.message);

@@ -74,7 +74,7 @@ Status check_tile(std::string_view family, const TileExtents& t, const DeviceInf
   }
   const std::int64_t most_lanes = std::min(device.max_workgroup_lanes, device.max_workgroup[0]);
   if (t.row_lanes < 1 || t.column_lanes < 1 || t.row_lanes > most_lanes / t.column_lanes) {
-    return does_not_fit(text_of(t.row_lanes) + " x " + text_of(t.column_lanes) + " lanes, the device takes " +
+    return does_not_fit(text_of(t.row_lanes) + " x " + text_of(t.column_lanes) + " lanes, the device takes at most " +
                         text_of(most_lanes));
   }
   if (t.rows * t.columns > most_outputs) {
@@ -85,7 +85,7 @@ Status check_tile(std::string_view family, const TileExtents& t, const DeviceInf
                         text_of(most_unrolled_terms));
   }
   if (t.shared_bytes > device.max_shared_bytes) {
-    return does_not_fit(text_of(t.shared_bytes) + " bytes of shared memory, the device has " +
+    return does_not_fit(text_of(t.shared_bytes) + " bytes of shared memory, the device has at most " +
                         std::to_string(device.max_shared_bytes));
   }
   return {};

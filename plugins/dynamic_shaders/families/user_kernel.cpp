@@ -257,7 +257,7 @@ Status check_grid(const UserKernelSpec& spec, const DeviceInfo& device) {
   for (std::size_t axis = 0; axis < 3; ++axis) {
     if (spec.grid[axis] <= device.max_grid[axis]) continue;
     return unsupported("grid[" + std::to_string(axis) + "] = " + std::to_string(spec.grid[axis]) + ", device " +
-                       device.id + " takes " + std::to_string(device.max_grid[axis]));
+                       device.id + " takes at most " + std::to_string(device.max_grid[axis]));
   }
   return {};
 }

@@ -294,7 +294,8 @@ Result<CompiledGlsl> compile_glsl(const KernelSource& source, const GlslLimits& 
   }
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
   if (text.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
-    return invalid_argument("a text of " + std::to_string(text.size()) + " bytes, the compiler takes 2147483647");
+    return invalid_argument("a text of " + std::to_string(text.size()) +
+                            " bytes, the compiler takes at most 2147483647");
   }
   std::string shorter;
   if (text.find("GL_ARB_") != std::string_view::npos) text = shorter = without_core_extensions(text);

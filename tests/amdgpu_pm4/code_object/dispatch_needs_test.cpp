@@ -73,11 +73,10 @@ TEST_CASE("dispatch: the kernarg segment holds buffers, values and zeros") {
   CHECK(buffer_names(kernel) == std::vector<std::string>{"x", "y"});
 
   values.buffers = std::span(buffers, 1);
-  CHECK(write_kernarg(kernel, values, segment).text() ==
-        "invalid_argument: kernel 'saxpy' takes 2 buffers, given are 1");
+  CHECK(write_kernarg(kernel, values, segment).text() == "invalid_argument: kernel 'saxpy' takes 2 buffers, found 1");
   values.buffers = buffers;
   values.by_value = {};
-  CHECK_THAT(write_kernarg(kernel, values, segment).text(), Contains("takes 1 arguments by value, given are 0"));
+  CHECK_THAT(write_kernarg(kernel, values, segment).text(), Contains("takes 1 arguments by value, found 0"));
   const std::span<const std::byte> short_value[] = {by_value[0].first(2)};
   values.by_value = short_value;
   CHECK_THAT(write_kernarg(kernel, values, segment).text(),
@@ -111,7 +110,7 @@ TEST_CASE("dispatch: pointers to local memory lie one behind the other, behind t
   CHECK(value_at<std::uint32_t>(segment, 4) == 128);
   CHECK(value_at<std::uint32_t>(segment, 8) == 208);
   values.local_bytes = std::span(local_bytes, 1);
-  CHECK_THAT(write_kernarg(kernel, values, segment).text(), Contains("takes 2 sizes of local memory, given are 1"));
+  CHECK_THAT(write_kernarg(kernel, values, segment).text(), Contains("takes 2 sizes of local memory, found 1"));
 }
 
 TEST_CASE("dispatch: hidden arguments tell the grid") {
@@ -147,7 +146,7 @@ TEST_CASE("dispatch: an object in words") {
              Contains("dispatch: refused: dispatch on gfx1201 is unsup"));
   CodeObject any_workgroup = ObjectFile::named("readable-gfx1100").read();
   any_workgroup.kernels.at(0).required_workgroup = {};
-  CHECK_THAT(describe(any_workgroup), Contains("dispatch: offered where the source tells a workgroup\n"));
+  CHECK_THAT(describe(any_workgroup), Contains("dispatch: offered where the source declares a workgroup\n"));
 }
 
 }  // namespace kiln::amdgpu_pm4

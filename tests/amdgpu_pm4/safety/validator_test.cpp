@@ -353,12 +353,14 @@ TEST_CASE("pm4 safety: every wait has somebody who ends it") {
     return both;
   };
   CHECK(passes_packet(wait(0x15, Submission::foreign_va, 5, ~0U)));
-  CHECK_THAT(refused_packet(wait(0x15, data + 64, 5, ~0U)), Catch::Contains("nobody else is known to"));
+  CHECK_THAT(refused_packet(wait(0x15, data + 64, 5, ~0U)),
+             Catch::Contains("neither an earlier packet of the submission nor a signal"));
   CHECK(passes_packet(after_write(5, wait(0x13, data + 64, 5, ~0U))));
   CHECK(passes_packet(after_write(0xABC5, wait(0x13, data + 64, 5, 0xF))));
   CHECK_THAT(refused_packet(after_write(4, wait(0x13, data + 64, 5, ~0U))),
              Catch::Contains("what is written there before is 0x4"));
-  CHECK_THAT(refused_packet(after_write(5, wait(0x13, data + 68, 5, ~0U))), Catch::Contains("nobody else is known to"));
+  CHECK_THAT(refused_packet(after_write(5, wait(0x13, data + 68, 5, ~0U))),
+             Catch::Contains("neither an earlier packet of the submission nor a signal"));
   // The last that is written there counts, whatever writes it.
   const auto over = [&](const Dwords& second) {
     Dwords packets = after_write(5, second);
@@ -376,7 +378,7 @@ TEST_CASE("pm4 safety: every wait has somebody who ends it") {
                                 {0xC0044002, 0x100501, lo(data), hi(data), lo(data + 64), hi(data + 64)},
                                 {0xC0055002, 0xC0300000, 0, 0, lo(data), hi(data), 68},
                                 {0xC0064902, 0x603514, 0x63000000, lo(data + 64), hi(data + 64), 0, 0, 0}}) {
-    CHECK_THAT(refused_packet(over(unknown)), Catch::Contains("where nobody knows what is written last"));
+    CHECK_THAT(refused_packet(over(unknown)), Catch::Contains("where the last written value is not known"));
   }
   CHECK(passes_packet(over({0xC0055002, 0xC0300000, 0, 0, lo(data), hi(data), 64})));  // which ends before it
   CHECK(passes_packet(wait(0x10, data, 0, 0)));                                        // always

@@ -27,7 +27,7 @@ Result<Compiled> compile_with(const std::string& script, Deadline deadline = soo
 TEST_CASE("clang: a compiler that refuses is quoted whole") {
   CHECK(compile_with("echo 'k.cl:3:1: error: no' >&2; exit 1").error().text() ==
         "invalid_argument: k.cl:3:1: error: no\n");
-  CHECK_THAT(compile_with("exit 1").error().text(), Contains("refuses the text without a word"));
+  CHECK_THAT(compile_with("exit 1").error().text(), Contains("rejected the text without a message"));
 }
 
 TEST_CASE("clang: a compiler that crashes is unavailable, and its last words are told") {

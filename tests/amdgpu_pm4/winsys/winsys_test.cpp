@@ -35,7 +35,8 @@ TEST_CASE("winsys: work that the kernel driver gave up is cancelled, and its own
   for (const int error : {-ETIME, -ENODATA, ETIME}) {
     const Outcome outcome = outcome_of(error, "the work");
     CHECK(outcome.how.code == StatusCode::cancelled);
-    CHECK_THAT(outcome.how.message, Catch::StartsWith("the work: ") && Catch::Contains("the kernel driver gave it up"));
+    CHECK_THAT(outcome.how.message, Catch::StartsWith("the work: ") &&
+                                        Catch::Contains("the kernel driver stopped it because it ran too long"));
     CHECK(outcome.own_fault);
   }
   for (const int error : {0, -ECANCELED, -ENODEV, -ENOMEM}) {

@@ -75,7 +75,7 @@ kernel void anywhere(global float* values) { values[get_global_id(0)] = 1; }
   REQUIRE(built.status == 0);
   const auto kernels = built.json()["kernels"];
   REQUIRE(kernels.size() == 2);
-  CHECK(kernels[0]["facts"]["dispatch"] == "offered where the source tells a workgroup");
+  CHECK(kernels[0]["facts"]["dispatch"] == "offered where the source declares a workgroup");
   CHECK(kernels[1]["facts"]["dispatch"] == "offered");
   CHECK_THAT(kernels[1]["facts"]["arguments"].get<std::string>(), Contains("dynamic_shared_pointer row of 4 at 8"));
 }
