@@ -172,9 +172,7 @@ Status CommitPlace::renamed(const std::string& from, const std::string& to) cons
 
 Status CommitPlace::refused(int error) const {
   const bool meanwhile = error == EEXIST;
-  return failed(
-      meanwhile ? "another process has made it since this job was checked" : "cannot rename it from its temporary name",
-      error);
+  return failed(meanwhile ? "another process has made it since this job was checked" : "cannot create it", error);
 }
 
 Status CommitPlace::place_new(int file) const {
