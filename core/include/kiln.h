@@ -9,8 +9,8 @@
  * No exception leaves a function, and none of them prints, exits or changes the environment.
  * Text is UTF-8 and ends with a zero byte. Text that a function returns belongs to the object it came from.
  * Thread-safety: every function from any thread, except that one kiln_key_builder and one kiln_guard stay on one thread.
- * fork(): a child opens its own caches and runtimes. Those of its parent have no threads there: their functions and those of
- * their jobs answer KILN_UNAVAILABLE or find nothing. Closing and freeing them does nothing.
+ * fork(): a child opens its own caches and runtimes. The caches, runtimes and jobs of its parent have no threads in the
+ * child: functions on them return KILN_UNAVAILABLE or find nothing. Closing and freeing them does nothing.
  *
  *   kiln_cache* cache = NULL;
  *   kiln_status* failure = kiln_cache_open(NULL, &cache);
@@ -53,7 +53,8 @@ typedef enum kiln_code {
   KILN_CANCELLED = 9,        /* cancelled by the caller */
   KILN_INTERNAL = 10,        /* a bug in Kiln or in a callback */
   KILN_WRONG_RESULT = 11,    /* verification: a result differs from its reference by more than the tolerance */
-  /* No code. It makes the type an int, so that a wrong number can be refused; so do the others of this name. */
+  /* Not a code. It makes the type an int, so that the library can reject a wrong number. So do the others that end in
+   * _INT. */
   KILN_CODE_INT = -2147483647 - 1
 } kiln_code;
 
@@ -234,8 +235,8 @@ KILN_API void kiln_pending_free(kiln_pending* pending);
 
 /* Lookup in memory only, for hot loops. No lock is taken. kiln_cache_find() fills `found` if it returns 1, and what it gives is
  * valid until the guard is left. Only a guard of the same cache protects it.
- * Leave the guard on the thread that entered it; keep it short, since it delays freeing of evicted programs.
- * Both structs are frozen: a guard is returned by value, and a wrong `size` would look as if the program were not there. */
+ * Leave the guard on the thread that entered it; keep it short, because it delays freeing of evicted programs.
+ * Both structs are frozen, without `size`: a guard is returned by value, and a wrong `size` would look like a miss. */
 typedef struct kiln_guard {
   void* slot; /* NULL: the cache cannot be entered, and nothing is found */
 } kiln_guard;

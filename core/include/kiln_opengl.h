@@ -278,7 +278,7 @@ static inline kiln_code kiln_opengl_on_build(void* user, kiln_request* request) 
   call->made = kiln_opengl_link(call, request);
   if (call->made == 0) return call->why;
   if (gl->binary_formats > 0) gl->get_program(call->made, GL_PROGRAM_BINARY_LENGTH, &length);
-  /* The caller has its program all the same. */
+  /* The caller still gets its program, which is not stored. */
   if (length <= 0) return gl->binary_formats > 0 ? KILN_UNAVAILABLE : KILN_UNSUPPORTED;
   bytes = (unsigned char*)malloc((size_t)length + sizeof format);
   if (bytes == NULL) return KILN_UNAVAILABLE;

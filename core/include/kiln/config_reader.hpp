@@ -54,7 +54,7 @@ struct ConfigSources {
 struct ConfigReading {
   Config config;
   std::vector<ConfigProblem> problems;  // sorted by place; empty: the config is valid
-  std::vector<ConfigProblem> warnings;  // likewise: values of earlier versions, which were read as today's
+  std::vector<ConfigProblem> warnings;  // sorted by place: values of earlier versions, read as their replacements
 };
 
 ConfigReading read_config(const ConfigSources& sources);

@@ -78,9 +78,9 @@ class Runtime {
   // nothing. The report has device, variant and tier, or the error that run() would return.
   RunReport check(const RunRequest& request);
 
-  // Runs a pipeline (kiln/pipeline.hpp) on one device: the one in the request, or the one selected for the whole. The
-  // report's times are those of the whole, `steps` has one element for each step. invalid_argument: validate() rejects
-  // it. unsupported: the executor cannot record.
+  // Runs a pipeline (kiln/pipeline.hpp) on one device: the one in the request, or the one selected for the pipeline.
+  // The report has the times of the whole pipeline; `steps` has one element for each step. invalid_argument: validate()
+  // rejects it. unsupported: the executor cannot record.
   RunReport run(const PipelineRequest& request);
 
   // Prepares requests as one job that replay() can run many times. They run in order, on one device: `device`, or the

@@ -23,8 +23,8 @@ class TuningExchange {
   TuningExchange& operator=(const TuningExchange&) = delete;
   virtual ~TuningExchange();
 
-  // Returns the winners on the device as text for merge_foreign(); for the other specs, those of other machines that it
-  // was given. Empty: there are none.
+  // Returns the winners on the device as text for merge_foreign(). For specs that this machine has not tuned, the text
+  // has the winners of other machines that this object received. Empty: there are none.
   virtual std::string winners_text(const DeviceInfo& device) noexcept = 0;
   // Stores the winners of the text for specs that have no winner here; `older` counts the others. They are not used yet.
   // corrupt: not a text of winners_text().

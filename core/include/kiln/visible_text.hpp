@@ -17,8 +17,8 @@ namespace [[gnu::visibility("default")]] kiln {
 // "\t", "\x1b" or "\u009b".
 std::string visible(std::string_view text);
 
-// Several lines: the ends of lines stay, and each further line is indented by two spaces, so that it looks like no line
-// of its own.
+// Several lines: ends of lines are unchanged. Each line after the first is indented by two spaces, so that it is not
+// mistaken for a separate message.
 std::string visible_lines(std::string_view text);
 
 // Bytes of the character that the text begins with; 0: it begins with no valid UTF-8. REQUIRES: the text is not empty.
