@@ -132,11 +132,13 @@ interpreted. --target: gfx1100 (default) or gfx1030. Kiln labels the device `sim
 The simulator writes its messages to standard error, or to the file of KILN_SIM_LOG.)",
      "help version", "target"},
     {"report", report, Argument::subjects, "FILE…", "one page of charts and tables from what Kiln wrote",
-     R"(Makes one HTML file that fetches nothing from any mix of: what `kiln run --json` printed, a bench file, a tuning database (kiln tune
-export), a cache (its folder, or what `kiln cache stats --json` printed), a trace (kiln run --trace). Kinds are told apart by what
-stands in them. Shown are, as far as the files tell: Kiln beside its peers, where the time of a start went tier by tier, where programs
-were found and what that saved, devices compared job by job, the roofline, every variant that was tuned, and the lanes of the
-executor; each chart with its figures as a table.
+     R"(Makes one HTML page from any mix of: the output of `kiln run --json`, a bench file, a tuning database (kiln tune export), a
+cache (its folder, or the output of `kiln cache stats --json`), a trace (kiln run --trace). Kiln finds the kind of a file from its
+contents. The page loads nothing from the network.
+
+The page shows what the files contain: Kiln beside its peers, the time of a start by tier, where programs were found and how much
+time that saved, devices compared job by job, the roofline, every tuned variant, and the lanes of the executor. Each chart has a
+table of its figures.
 
     kiln run my.toml --json --output run.json
     kiln report run.json ~/.cache/kiln --output page.html
