@@ -131,8 +131,8 @@ typedef struct kiln_identity {
   const char* api;    /* "opencl", "vulkan": what the bytes are for */
   const char* device; /* the device with everything that changes its code: name, PCI id, UUID, CPU features */
   const char* driver; /* the driver with its exact version or build id */
-  /* Separates objects in memory only, and is no part of the key: the cl_context or VkDevice whose objects no other one can
-   * use. Call kiln_cache_drop_context() before it is destroyed. NULL: objects may be used everywhere in the process. */
+  /* Separates objects in memory only, and is not part of the key: the cl_context or VkDevice to which the objects belong.
+   * Call kiln_cache_drop_context() before it is destroyed. NULL: objects may be used everywhere in the process. */
   const void* context;
 } kiln_identity;
 
@@ -171,9 +171,9 @@ typedef struct kiln_request kiln_request;
 KILN_API const char* kiln_request_label(const kiln_request* request);
 /* Finds the first field of the key with this name; a number has 8 bytes, little endian. 0: there is none. */
 KILN_API int kiln_request_field(const kiln_request* request, const char* name, const void** bytes, size_t* count);
-/* Gives the compiled bytes, at most 256 MiB. They are copied. 0: out of memory or too many; the build then fails. */
+/* Sets the compiled bytes, at most 256 MiB. They are copied. 0: out of memory or too many; the build then fails. */
 KILN_API int kiln_request_set_bytes(kiln_request* request, const void* bytes, size_t count);
-/* Gives the live object, which kiln_program_object() returns, and the bytes of memory that it takes (0: the number of
+/* Sets the live object, which kiln_program_object() returns, and the bytes of memory that it takes (0: the number of
  * compiled bytes). It is destroyed by `destroy`, also if the callback fails afterwards. */
 KILN_API void kiln_request_set_object(kiln_request* request, void* object, uint64_t charge);
 /* Explains a failure: the compiler's log. */
@@ -185,9 +185,9 @@ KILN_API void kiln_request_set_message(kiln_request* request, const char* messag
 typedef struct kiln_compiler {
   size_t size;
   void* user; /* for `build` and `load`; must be valid until the request is answered */
-  /* Compiles. Gives the bytes, and the object if it has one already. KILN_INVALID_ARGUMENT and KILN_UNSUPPORTED mean that
-   * this source never compiles: the process answers later requests with the same error. Gives an object without bytes if
-   * it cannot be serialized: the program then lives in memory only. */
+  /* Compiles and sets the bytes. If the compiler already has the object, the callback sets that too.
+   * KILN_INVALID_ARGUMENT and KILN_UNSUPPORTED mean that this source never compiles: later requests of the process get
+   * the same error. A program that cannot be serialized has an object and no bytes: it is then in memory only. */
   kiln_code (*build)(void* user, kiln_request* request);
   /* Makes the object from bytes that were stored and authenticated, or that `build` just made. KILN_CORRUPT and
    * KILN_UNSUPPORTED mean that the driver refused them: they are removed, and the program is built again. NULL: programs

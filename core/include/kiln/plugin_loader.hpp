@@ -60,7 +60,8 @@ class PluginLoader {
   ~PluginLoader();
 
   // Paths relative to libkiln_core.so: lib/kiln/plugins and libexec/kiln/kiln-probe, in the build and the installed
-  // tree. Missing if the library's path is unknown. first: folders before it, such as PluginsConfig::path.
+  // tree. They are left out if the path of libkiln_core.so is unknown. first: folders that are searched before, such as
+  // PluginsConfig::path.
   static std::vector<std::filesystem::path> default_path(std::vector<std::filesystem::path> first = {});
   static std::filesystem::path default_probe();
 
