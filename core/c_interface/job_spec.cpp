@@ -256,7 +256,9 @@ kiln_status* kiln_job_uniform(kiln_job* job, const char* name, kiln_type type, u
     if (name == nullptr) return null_argument(function, "name");
     if (values == nullptr) return null_argument(function, "values");
     if (rank > most_rank || (rank != 0 && shape == nullptr)) {
-      return invalid_argument(std::string("uniform ") + name + ": rank " + std::to_string(rank) + ", expected a shape");
+      return invalid_argument(
+          std::string("uniform ") + name + ": rank " + std::to_string(rank) +
+          (shape == nullptr ? " without a shape" : ", expected at most " + std::to_string(most_rank)));
     }
     if (type != KILN_F64 && type != KILN_I32) {
       return invalid_argument(std::string("uniform ") + name + ": type " + std::to_string(static_cast<int>(type)) +

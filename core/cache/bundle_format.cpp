@@ -24,8 +24,11 @@ void append_bytes(std::vector<std::byte>& to, std::span<const std::byte> bytes) 
   to.insert(to.end(), bytes.begin(), bytes.end());
 }
 
-std::string found_and_expected(std::string_view what, std::uint64_t found, std::uint64_t expected) {
-  return std::string(what) + " " + std::to_string(found) + ", expected " + std::to_string(expected);
+// limit: "at least ", "at most " or nothing.
+std::string found_and_expected(std::string_view what, std::uint64_t found, std::uint64_t expected,
+                               std::string_view limit = "") {
+  return std::string(what) + " " + std::to_string(found) + ", expected " + std::string(limit) +
+         std::to_string(expected);
 }
 
 // What is signed: a digest instead of the file, so that it is read once, and a word, so that nothing else that this key
@@ -167,9 +170,9 @@ Result<std::uint32_t> decode_bundle_header(std::span<const std::byte> beginning,
     return corrupt("is no bundle: its magic is not " + std::string(bundle_magic));
   }
   if (file_bytes < least || beginning.size() < bundle_header_bytes) {
-    return corrupt(found_and_expected("is truncated: bytes", file_bytes, least) + " at least");
+    return corrupt(found_and_expected("is truncated: bytes", file_bytes, least, "at least "));
   }
-  if (file_bytes > limits.file) return corrupt(found_and_expected("bytes", file_bytes, limits.file) + " at most");
+  if (file_bytes > limits.file) return corrupt(found_and_expected("bytes", file_bytes, limits.file, "at most "));
   const auto schema = read_little_endian<std::uint32_t>(beginning, 8);
   if (schema != bundle_schema) {
     return corrupt(found_and_expected("schema", schema, bundle_schema) +
@@ -209,7 +212,7 @@ Result<Bundle> decode_bundle(std::span<const std::byte> bytes, const BundlePubli
 
 Result<Bundle> decode_bundle_records(std::span<const std::byte> body, std::uint32_t records,
                                      const BundleLimits& limits) {
-  if (records > limits.records) return corrupt(found_and_expected("records", records, limits.records) + " at most");
+  if (records > limits.records) return corrupt(found_and_expected("records", records, limits.records, "at most "));
   Bundle bundle;
   std::uint32_t taken = 0;
   for (; !body.empty(); ++taken) {

@@ -32,7 +32,7 @@ WarmableCache::~WarmableCache() = default;
 DeviceClock::~DeviceClock() = default;
 AheadCompiler::~AheadCompiler() = default;
 Result<std::unique_ptr<Device>> AheadCompiler::open(const std::string& target) noexcept {
-  return unsupported("target '" + target + "': its programs are built on a device only");
+  return unsupported("target '" + target + "': this plugin builds its programs on a device only");
 }
 StreamPrinter::~StreamPrinter() = default;
 VariantBench::~VariantBench() = default;

@@ -143,7 +143,7 @@ Result<TuneOutcome> Generator::tune(const KernelSpec& spec, const DeviceInfo& de
   if (Status status = check_dialect(dialect, spec); !status.ok()) return status;
   if (Status status = validate(spec); !status.ok()) return status;
   if (database_.read_only())
-    return unavailable("the tuning database is only read (cache.read_only): nothing is measured");
+    return unavailable("nothing is measured: cache.read_only is true, so the tuning database is not written");
   TuneTask task;
   if (const auto* conv = std::get_if<Conv2dSpec>(&spec)) {
     task.candidates = conv_space(*conv, device);

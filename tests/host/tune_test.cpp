@@ -210,7 +210,7 @@ TEST_CASE("tune measures nothing where the cache is only read") {
                                       "--set", "cache.read_only=true", "--cache-dir", folder / "cache"});
   INFO(finished.err << finished.out);
   CHECK(finished.status != 0);
-  CHECK_THAT(finished.err + finished.out, Contains("only read") && Contains("cache.read_only"));
+  CHECK_THAT(finished.err + finished.out, Contains("not written") && Contains("cache.read_only"));
   CHECK(std::filesystem::is_empty(folder / "cache"));
 }
 

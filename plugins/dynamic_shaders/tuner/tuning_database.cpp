@@ -127,7 +127,7 @@ bool TuningDatabase::refresh() {
 
 Status TuningDatabase::usable() const {
   if (file_.empty()) return {};
-  if (read_only_) return unavailable("file " + file_.string() + ": it is only read (cache.read_only)");
+  if (read_only_) return unavailable("file " + file_.string() + ": cache.read_only is true, so it is not written");
   const auto text = text_of(file_);
   return text ? check_form(*text, file_) : text.error();
 }
@@ -324,7 +324,7 @@ Status TuningDatabase::put(const std::vector<TuningRecord>& records) {
   Status status;
   UniqueFd turn;
   if (!file_.empty() && read_only_) {
-    status = unavailable("file " + file_.string() + ": it is only read (cache.read_only)");
+    status = unavailable("file " + file_.string() + ": cache.read_only is true, so it is not written");
   } else if (!file_.empty()) {
     std::error_code ignored;
     std::filesystem::create_directories(file_.parent_path(), ignored);
