@@ -84,7 +84,7 @@ Next load_words(Wave& wave, const Op& op) {
         page = data != nullptr ? address / Page::bytes : ~Wide{0};
       }
       if (data != nullptr && (address & 3U) == 0 && within + bytes <= Page::bytes) [[likely]] {
-        std::memcpy(words[i], data + within, bytes);
+        for (unsigned w = 0; w < Words; ++w) words[i][w] = load_word(data + within + w * word_bytes);
       } else if (!space.load(half * group + i, address, words[i], bytes)) {
         return Next::fault;
       }
