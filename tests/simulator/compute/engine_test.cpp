@@ -100,7 +100,7 @@ TEST_CASE("simulator engine: groups that are empty, partial, or counted in threa
 
 TEST_CASE("simulator engine: a wave that does not end is stopped by the watchdog", "[simulator][compute]") {
   for (const unsigned threads : {1U, 2U}) {
-    Launcher launcher({.instructions_per_wave = 100'000, .threads = threads});
+    Launcher launcher({.instructions_per_wave = 100'000, .threads = threads, .check_hazards = threads == 1});
     DispatchState state = state_of(launcher.memory, {forever});
     state.groups[0] = 8;
     const std::optional<Fault> fault = launcher.engine.run_dispatch(state, launcher.memory);
@@ -114,7 +114,7 @@ TEST_CASE("simulator engine: a wave that does not end is stopped by the watchdog
 }
 
 TEST_CASE("simulator engine: stop() ends a dispatch from another thread, and later ones too", "[simulator][compute]") {
-  Launcher launcher({.threads = 2});
+  Launcher launcher({.threads = 2, .check_hazards = false});
   DispatchState state = state_of(launcher.memory, {forever});
   state.groups[0] = 4;
   std::optional<Fault> fault;
@@ -231,7 +231,7 @@ TEST_CASE("simulator engine: the shaders' clock goes on from dispatch to dispatc
 TEST_CASE("simulator engine: a fault in one group stops the others", "[simulator][compute]") {
   // global_load_b32 v1, v0, s[0:1] from an address that nothing is mapped at
   const std::vector<U> words = {0xDC520000U, 0x01000000U, endpgm};
-  Launcher launcher({.threads = 2});
+  Launcher launcher({.threads = 2, .check_hazards = false});
   DispatchState state = state_of(launcher.memory, words);
   state.user_data = {};
   state.rsrc2 = 2U << 1;
@@ -402,15 +402,16 @@ const std::vector<U> race = {0x7E020280, 0xB0050008, 0xDC520000, 0x03000001, 0xB
 }  // namespace
 
 TEST_CASE("simulator engine: workgroups that are resident together may wait for one another", "[simulator][compute]") {
-  // A compute unit holds 16 groups. The time grows with the square of their number.
+  // A compute unit holds 16 groups. The time grows with the square of their number. Hazards are looked for on one
+  // thread alone.
   struct Form {
     unsigned threads, compute_units;
     U groups;
   };
-  for (const auto [threads, compute_units, groups] :
-       {Form{1, 1, 2}, Form{1, 1, 16}, Form{2, 1, 16}, Form{5, 1, 16}, Form{5, 3, 4}, Form{2, 3, 48}}) {
+  for (const auto [threads, compute_units, groups] : {Form{1, 1, 2}, Form{1, 1, 16}, Form{1, 3, 33}, Form{2, 1, 16},
+                                                      Form{2, 3, 48}, Form{5, 1, 16}, Form{5, 3, 4}, Form{5, 3, 33}}) {
     INFO(threads << " threads, " << compute_units << " compute units, " << groups << " groups");
-    Launcher launcher({.threads = threads, .compute_units = compute_units});
+    Launcher launcher({.threads = threads, .compute_units = compute_units, .check_hazards = threads == 1});
     const std::uint64_t buffer = launcher.memory.allocate(4096);
     REQUIRE_FALSE(
         launcher.engine.run_dispatch(groups_of(launcher, grid_barrier, groups, buffer, groups), launcher.memory));
@@ -423,16 +424,19 @@ TEST_CASE("simulator engine: workgroups that are resident together may wait for 
     CHECK(launcher.memory.values<U>(other, groups) == std::vector<U>(groups, 1));
   }
   for (const std::uint64_t seed : {0U, 1U, 2U}) {
-    Launcher launcher({.compute_units = 1, .schedule_seed = seed});
+    Launcher launcher({.compute_units = 3, .schedule_seed = seed});
     const std::uint64_t buffer = launcher.memory.allocate(4096);
-    REQUIRE_FALSE(launcher.engine.run_dispatch(groups_of(launcher, grid_barrier, 16, buffer, 16), launcher.memory));
-    CHECK(launcher.memory.values<U>(buffer, 2) == std::vector<U>{16, 16});
+    REQUIRE_FALSE(launcher.engine.run_dispatch(groups_of(launcher, grid_barrier, 48, buffer, 48), launcher.memory));
+    CHECK(launcher.memory.values<U>(buffer, 2) == std::vector<U>{48, 48});
   }
 }
 
 TEST_CASE("simulator engine: a workgroup that waits for one that has not begun is a fault", "[simulator][compute]") {
   for (const unsigned threads : {1U, 2U}) {
-    Launcher launcher({.watchdog = std::chrono::milliseconds(100), .threads = threads, .compute_units = 3});
+    Launcher launcher({.watchdog = std::chrono::milliseconds(100),
+                       .threads = threads,
+                       .compute_units = 3,
+                       .check_hazards = threads == 1});
     const std::uint64_t buffer = launcher.memory.allocate(4096);
     DispatchState state = groups_of(launcher, grid_barrier, 49, buffer, 49);
     const std::optional<Fault> fault = launcher.engine.run_dispatch(state, launcher.memory);

@@ -91,12 +91,7 @@ TEST_CASE("simulator kernels: reduction through LDS and barriers", "[simulator][
 
 TEST_CASE("simulator kernels: atomics from all threads", "[simulator][kernel]") {
   for_each_build("basic", "histogram", [](const KernelCode& code) {
-    Launcher launcher({.threads = 3});
     const std::vector<std::uint32_t> in = random_values<std::uint32_t>(128 * 80, 4);
-    const std::uint64_t bins = launcher.memory.allocate(33 * 4), wide = launcher.memory.allocate(8);
-    Arguments arguments;
-    arguments.add(launcher.memory.allocate(in)).add(bins).add(wide);
-    REQUIRE_FALSE(run(launcher, code, arguments, {{80, 1, 1}, {128, 1, 1}}));
     std::vector<std::uint32_t> expected(33);
     std::uint64_t total = 0;
     for (const std::uint32_t value : in) {
@@ -104,8 +99,16 @@ TEST_CASE("simulator kernels: atomics from all threads", "[simulator][kernel]") 
       expected[32] = std::max(expected[32], value);
       total += static_cast<std::uint64_t>(value) << 20U;
     }
-    CHECK(launcher.memory.values<std::uint32_t>(bins, 33) == expected);
-    CHECK(launcher.memory.values<std::uint64_t>(wide, 1)[0] == total);
+    for (const bool check_hazards : {true, false}) {  // true: on one thread
+      INFO(check_hazards);
+      Launcher launcher({.threads = 3, .check_hazards = check_hazards});
+      const std::uint64_t bins = launcher.memory.allocate(33 * 4), wide = launcher.memory.allocate(8);
+      Arguments arguments;
+      arguments.add(launcher.memory.allocate(in)).add(bins).add(wide);
+      REQUIRE_FALSE(run(launcher, code, arguments, {{80, 1, 1}, {128, 1, 1}}));
+      CHECK(launcher.memory.values<std::uint32_t>(bins, 33) == expected);
+      CHECK(launcher.memory.values<std::uint64_t>(wide, 1)[0] == total);
+    }
   });
 }
 
