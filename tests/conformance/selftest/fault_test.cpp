@@ -8,18 +8,6 @@
 namespace kiln::conformance {
 namespace {
 
-struct Host {
-  WorkCounters counters;
-  Subject subject;
-
-  Host() {
-    subject.device = std::make_shared<HostDevice>(counters);
-    subject.counters = &counters;
-    subject.generator = std::make_shared<HostGenerator>();
-    subject.dialect = Dialect::library;
-  }
-};
-
 struct Seen {
   std::string damage, difference;
 };
@@ -36,11 +24,6 @@ Seen seen_with(Fault fault, Memory memory) {
 }
 
 }  // namespace
-
-Subject& subject() {
-  static Host host;
-  return host.subject;
-}
 
 TEST_CASE("the plan runner sees planted faults") {
   for (const Memory memory : {Memory::devices, Memory::hosts}) {
