@@ -102,7 +102,8 @@ bool survives(const EveryVerb& place, const std::string& file, const Disguise& d
     // A journal that cannot be used may list outputs that are partly new: what would replace one fails.
     const bool may_fail = is_users || file.ends_with("results.journal");
     const bool ends = run.status == 0 || (may_fail && run.status >= 1 && run.status <= 3);
-    const bool is_whole = run.status != 0 || disguise.name == "exchanged" || place.is_right(run);
+    // Where files of the user change places, their job may be another one.
+    const bool is_whole = run.status != 0 || (is_users && disguise.name == "exchanged") || place.is_right(run);
     CHECK(ends);
     CHECK(is_whole);
     good = good && ends && is_whole;

@@ -83,6 +83,11 @@ TEST_CASE("--trace shows what the cache did, what was chosen and why, and leads 
   const auto job = std::ranges::find(cold.spans(), "job", &TraceFileEvent::category);
   CHECK(job->begin >= first->begin);
   CHECK(job->end <= first->end);
+  // No entry was found. The one that was stored may be read after the first dispatch, for the files that the driver
+  // wrote then.
+  for (const TraceFileEvent& span : cold.spans()) {
+    if (span.name == "authenticate" || span.name == "inflate") CHECK(span.begin >= first->end);
+  }
 
   const TraceFile warm = trace_of({"--device", "opengl:0"});
   const Names found = warm.spans_in("cache");

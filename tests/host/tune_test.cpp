@@ -191,7 +191,8 @@ TEST_CASE("tune: a product of matrices has variants too, and its winner serves a
   REQUIRE(tuned.status == 0);
   const std::string winner = tuned.json()["jobs"][0]["variant"];
   CHECK_THAT(winner, Contains("gemm/"));
-  CHECK(tuned.json()["jobs"][0]["candidates"] > 1);
+  CHECK(tuned.json()["jobs"][0]["space"] > 20);
+  CHECK(tuned.json()["jobs"][0]["candidates"] > 1);  // how many of them depends on how busy the machine is
   const Finished run = kiln({"run", folder / "gemm.toml"});
   INFO(run.err << run.out);
   CHECK(run.json()["jobs"][0]["variant"] == winner);
