@@ -96,7 +96,7 @@ TEST_CASE("driver files: the driver runs what a signed entry holds") {
 }
 
 // Every bit, without the command: what authenticates an entry refuses it, also where its checksum is repaired.
-TEST_CASE("driver files: every altered bit of an entry is refused") {
+TEST_CASE("driver files: every altered bit of an entry is refused", "[unsanitized]") {
   BuildPlace place;
   place.add("one", good_kernel(2), 2);
   const Finished cold = place.run();
@@ -106,7 +106,7 @@ TEST_CASE("driver files: every altered bit of an entry is refused") {
   REQUIRE(place.entries().size() == 1);
   const std::string good = bytes_in(place.entries()[0]);
   const std::size_t at_checksum = good.size() - 48;  // 16 bytes, then the HMAC
-  const std::size_t step = is_long() ? 1 : is_sanitized ? 997 : 13;
+  const std::size_t step = is_sanitized && !is_long() ? 97 : 1;
   std::size_t refused = 0, as_tampered = 0, tried = 0;
   const auto is_refused = [&](const std::string& altered) {
     ++tried;
