@@ -20,6 +20,7 @@ function(kiln_add_plugin name)
   if(KILN_PLUGIN_OUTPUT_DIRECTORY)  # within Kiln's own tree
     set_target_properties(kiln_plugin_${name} PROPERTIES
       LIBRARY_OUTPUT_DIRECTORY ${KILN_PLUGIN_OUTPUT_DIRECTORY} BUILD_WITH_INSTALL_RPATH ON)
+    set_property(GLOBAL APPEND PROPERTY KILN_SHIPPED_PLUGINS kiln_plugin_${name})
   endif()
   install(TARGETS kiln_plugin_${name} LIBRARY DESTINATION lib/kiln/plugins)
 endfunction()

@@ -61,6 +61,14 @@ std::vector<Include> includes_below(const std::string& folder) {
 
 std::string first_folder(const std::string& path) { return path.substr(0, path.find('/')); }
 
+std::set<std::string> folders_of(const std::string& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(root / folder)) {
+    if (entry.is_directory()) names.insert(entry.path().filename().string());
+  }
+  return names;
+}
+
 }  // namespace
 
 TEST_CASE("docs/architecture.md: its listings are the source") {
@@ -113,10 +121,9 @@ TEST_CASE("architecture: public headers include public headers alone, and so do 
     CAPTURE(include.file.string(), include.name);
     CHECK_FALSE(include.quoted);
   }
-  const std::set<std::string> core = {"base",     "cache",  "cache_admin", "config",  "contract", "data",
-                                      "executor", "plugin", "reference",   "runtime", "selector"};
-  const std::set<std::string> plugins = {"cpu",         "opengl",       "amdgpu_pm4", "dynamic_shaders",
-                                         "remote_http", "remote_redis", "vulkan"};
+  const std::set<std::string> core = folders_of("core"), plugins = folders_of("plugins");
+  REQUIRE(core.contains("runtime"));
+  REQUIRE(plugins.contains("cpu"));
   for (const Include& include : includes_below("plugins")) {
     if (!include.quoted) continue;
     CAPTURE(include.file.string(), include.name);
