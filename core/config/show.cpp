@@ -303,9 +303,14 @@ void write_section(std::string& out, const config::SectionEntry& section) {
 }
 
 std::string forms_text(config::JobForms forms) {
-  std::string text;
+  const auto is_layer = [](const config::JobOperation& operation) { return operation.spec != nullptr; };
+  const auto has = [&](const config::JobOperation& operation) { return config::has_form(forms, operation.form); };
+  const bool every_layer = std::ranges::all_of(
+      config::job_operations(), [&](const auto& operation) { return !is_layer(operation) || has(operation); });
+  std::string text = every_layer ? "every layer" : "";
   for (const config::JobOperation& operation : config::job_operations()) {
-    if (config::has_form(forms, operation.form)) text += (text.empty() ? "" : ", ") + std::string(operation.name);
+    if (!has(operation) || (every_layer && is_layer(operation))) continue;
+    text += (text.empty() ? "" : ", ") + std::string(operation.name);
   }
   if (config::has_form(forms, JobForm::table)) text += (text.empty() ? "" : ", ") + std::string("table");
   return text;
