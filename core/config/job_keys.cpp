@@ -30,9 +30,14 @@ constexpr JobOperation operations_of_jobs[] = {
        if (pool.s == 0) pool.s = pool.w;
        return pool;
      }},
-    {"add", JobForm::add, [](const JobDraft& draft) -> KernelSpec { return draft.add; }},
-    {"softmax", JobForm::softmax, [](const JobDraft& draft) -> KernelSpec { return draft.softmax; }},
-    {"activation", JobForm::activation, [](const JobDraft& draft) -> KernelSpec { return draft.activation; }},
+    {"add", JobForm::add,
+     [](const JobDraft& draft) -> KernelSpec { return AddSpec{.shape = draft.shape, .activation = draft.activation}; }},
+    {"softmax", JobForm::softmax,
+     [](const JobDraft& draft) -> KernelSpec { return SoftmaxSpec{.shape = draft.shape}; }},
+    {"activation", JobForm::activation,
+     [](const JobDraft& draft) -> KernelSpec {
+       return ActivationSpec{.shape = draft.shape, .activation = draft.activation};
+     }},
     {"kernel", JobForm::kernel, nullptr},
 };
 
@@ -107,7 +112,7 @@ Status set_k(JobDraft& draft, const ConfigValue& value) {
 Status set_activation(JobDraft& draft, const ConfigValue& value) {
   for (const Activation each : {Activation::none, Activation::relu, Activation::relu6}) {
     if (std::get<std::string>(value) != to_string(each)) continue;
-    draft.conv.activation = draft.gemm.activation = draft.add.activation = draft.activation.activation = each;
+    draft.conv.activation = draft.gemm.activation = draft.activation = each;
   }
   return {};
 }
@@ -186,7 +191,7 @@ void read_shape(JobDraft& draft, const JobKeyEntry& key, const TomlMember& membe
     if (!value) return report.problem(node.items[i].at, std::string(key.name) + ": " + value.error().message);
     extents[i] = std::get<std::int64_t>(*value);
   }
-  draft.add.shape = draft.softmax.shape = draft.activation.shape = extents;
+  draft.shape = extents;
 }
 
 using C = Conv2dSpec;

@@ -32,9 +32,8 @@ struct JobDraft {
   Conv2dSpec conv;
   GemmSpec gemm;
   Pool2dSpec pool;
-  AddSpec add;
-  SoftmaxSpec softmax;
-  ActivationSpec activation;
+  Extents shape{};  // of the layers that have one
+  Activation activation = Activation::none;
   std::string table;
   TextPosition table_at;
 };
