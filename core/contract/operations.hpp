@@ -21,6 +21,14 @@ namespace kiln {
 template <class Spec>
 inline constexpr bool is_layer = std::is_constructible_v<LayerSpec, Spec>;
 
+// Whether an element of the result needs that of each input alone: the result may then have the place of an input.
+template <class Spec>
+inline constexpr bool is_elementwise = false;
+template <>
+inline constexpr bool is_elementwise<AddSpec> = true;
+template <>
+inline constexpr bool is_elementwise<ActivationSpec> = true;
+
 // Checks that several operations share.
 inline constexpr std::int64_t most_extent = 1 << 20;
 Status check_dtype(DType dtype);                                     // f32

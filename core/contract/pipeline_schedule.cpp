@@ -392,12 +392,10 @@ class ChainMaker {
     return life;
   }
 
-  // A result that has the place of an input: element by element, and nobody reads the input later.
+  // A result that has the place of an input, which nobody reads later.
   bool is_in_place(std::uint32_t tensor, std::size_t step) const {
     const ChainSpec::Step& writer = unit_.chain.steps[step];
-    if (!std::holds_alternative<AddSpec>(writer.layer) && !std::holds_alternative<ActivationSpec>(writer.layer)) {
-      return false;
-    }
+    if (!std::visit([]<class Spec>(const Spec&) { return is_elementwise<Spec>; }, writer.layer)) return false;
     return tensor == writer.tensors.back() &&
            std::any_of(writer.tensors.begin(), writer.tensors.end() - 1, [&](std::uint32_t input) {
              return unit_.chain.tensors[input].role == TensorRole::invalid && lifetime(input).second == step;
