@@ -20,6 +20,9 @@ Status too_many_rounds(std::string_view what, std::int64_t rounds) {
                      std::to_string(most_iterations));
 }
 
+// Each layer has an id_of() and a write_pass().
+constexpr std::string_view id_of(const Pool2dSpec&) { return "pool2d/plain"; }
+
 Result<Pass> write_pass(const Pool2dSpec& spec, const DeviceInfo& device, const Form& form) {
   if (spec.r * (spec.s + 1) > most_iterations) return too_many_rounds("pool2d", spec.r * (spec.s + 1));
   const auto map = map_lanes({static_cast<std::uint32_t>(spec.out_h() * spec.out_w()),
@@ -77,13 +80,19 @@ Result<Pass> write_elements(const Extents& extents, Activation activation, std::
   return kernel.take(map->workgroup, map->grid);
 }
 
+constexpr std::string_view id_of(const AddSpec&) { return "add/plain"; }
+
 Result<Pass> write_pass(const AddSpec& spec, const DeviceInfo& device, const Form& form) {
   return write_elements(spec.shape, spec.activation, 2, device, form);
 }
 
+constexpr std::string_view id_of(const ActivationSpec&) { return "activation/plain"; }
+
 Result<Pass> write_pass(const ActivationSpec& spec, const DeviceInfo& device, const Form& form) {
   return write_elements(spec.shape, spec.activation, 1, device, form);
 }
+
+constexpr std::string_view id_of(const SoftmaxSpec&) { return "softmax/plain"; }
 
 Result<Pass> write_pass(const SoftmaxSpec& spec, const DeviceInfo& device, const Form& form) {
   const std::int64_t length = shape_of(spec.shape).back();
@@ -110,10 +119,13 @@ Result<Pass> write_pass(const SoftmaxSpec& spec, const DeviceInfo& device, const
 }  // namespace
 
 std::string_view simple_variant(const KernelSpec& spec) noexcept {
-  if (std::holds_alternative<Pool2dSpec>(spec)) return "pool2d/plain";
-  if (std::holds_alternative<AddSpec>(spec)) return "add/plain";
-  if (std::holds_alternative<SoftmaxSpec>(spec)) return "softmax/plain";
-  return std::holds_alternative<ActivationSpec>(spec) ? "activation/plain" : "";
+  if (spec.valueless_by_exception()) return "";
+  return std::visit(
+      [](const auto& held) -> std::string_view {
+        if constexpr (requires { id_of(held); }) return id_of(held);
+        return "";
+      },
+      spec);
 }
 
 Result<KernelPlan> simple_layer(const KernelSpec& spec, const DeviceInfo& device, const Form& form) {
@@ -123,7 +135,7 @@ Result<KernelPlan> simple_layer(const KernelSpec& spec, const DeviceInfo& device
   if (Status status = check_limits(plan.tensors, device); !status.ok()) return status;
   auto pass = std::visit(
       [&](const auto& held) -> Result<Pass> {
-        if constexpr (requires { write_pass(held, device, form); }) return write_pass(held, device, form);
+        if constexpr (requires { id_of(held); }) return write_pass(held, device, form);
         return internal_error("dynamic_shaders: not a simple layer");
       },
       spec);
