@@ -5,6 +5,8 @@
 
 #include "data/npy.hpp"
 
+#include <kiln/operation.hpp>
+
 #include <catch2/catch.hpp>
 
 #include <fstream>
@@ -89,6 +91,12 @@ TEST_CASE("the checker of schemas finds what is missing, of another type, unknow
   missing.erase("b");
   CHECK(schema_failures(missing, schema, file).size() == 1);
   CHECK(schema_failures(good, {{"maxItems", 3}}, file).size() == 1);
+}
+
+TEST_CASE("docs/json-output.schema.json names each operation that a job can have") {
+  for (const kiln::Operation& operation : kiln::operations()) {
+    if (operation.name != "chain") CHECK(failures_of("operation", std::string(operation.name)) == "");
+  }
 }
 
 TEST_CASE("every --json output is as docs/json-output.schema.json describes it") {

@@ -167,6 +167,10 @@ concept IsComputed = requires(const Spec& spec, Bindings bindings) {
   run_layer(spec, bindings);
 };
 
+bool is_computed(const KernelSpec& spec) {
+  return std::visit([]<class Spec>(const Spec&) { return IsComputed<Spec>; }, spec);
+}
+
 std::string trimmed(const std::string& text) {
   const char* blanks = " \t\r\n";
   const std::size_t first = text.find_first_not_of(blanks);
@@ -191,8 +195,8 @@ Result<std::unique_ptr<FixtureProgram>> FixtureProgram::compile(const KernelSour
     if (const auto* user = std::get_if<UserKernelSpec>(&*source.spec)) {
       program->function_ = trimmed(user->text);
       constants = user->constants;
-    } else if (std::holds_alternative<ChainSpec>(*source.spec)) {
-      return unsupported("fixture compiler: error: no chains");
+    } else if (!is_computed(*source.spec)) {
+      return unsupported("fixture compiler: error: no " + program->function_);
     } else {
       program->spec_ = source.spec;
     }
