@@ -1,9 +1,10 @@
 // The parts of each operation, from which operations.cpp makes its table.
 //
-// To add an operation: add its spec to KernelSpec, which raises kiln::plugin_abi, and define the functions below and
-// its name for it. The compiler then asks for the overloads of reference/operation_reference.cpp and, of a layer, for
-// plain_bytes in runtime/planner.cpp. config/job_keys.cpp gives it a job's `op`; docs/json-output.schema.json lists
-// that. A generator or device that does not know it answers unsupported. Thread-safety: pure functions.
+// To add an operation: add its spec to KernelSpec, raise kiln::plugin_abi, and define the functions below and its name
+// for it. The compiler then asks for the overloads of reference/operation_reference.cpp and, of a layer, for
+// plain_bytes in runtime/planner.cpp. config/job_keys.cpp gives it a job's `op`; tests then ask for that in
+// docs/json-output.schema.json and configs/default.toml. docs/pipelines.md describes it. A generator or device that
+// does not know it answers unsupported. Thread-safety: pure functions.
 #pragma once
 
 #include <kiln/operation.hpp>
