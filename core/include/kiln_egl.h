@@ -1,14 +1,14 @@
-/* kiln_egl.h: Kiln's program cache behind EGL_ANDROID_blob_cache: the driver stores its own blobs. Header only, C99; link EGL
- * and libkiln.so.
+/* kiln_egl.h: stores a driver's blobs in Kiln's program cache through EGL_ANDROID_blob_cache. Header only, C99; link EGL and
+ * libkiln.so.
  *
- * The callbacks of the extension carry no pointer: this adapter holds one pointer for the whole process, in the source file
- * that includes it. So include it in one source file, and use one cache.
- * Thread-safety: the driver may call back from any thread. Ownership: the cache must outlive the display.
+ * The callbacks of the extension have no user pointer. The adapter therefore has one static pointer in the source file that
+ * includes it. Include it in one source file only, and use one cache.
+ * Thread-safety: the driver may call the callbacks from any thread. Ownership: the cache must outlive the display.
  *
  *   if (!eglInitialize(display, NULL, NULL)) return 1;
  *   kiln_status* failure = kiln_egl_blob_cache(display, cache);   // before the first context
  *
- * KILN_UNSUPPORTED: the driver lacks the extension, as llvmpipe does, or had the callbacks set before. */
+ * KILN_UNSUPPORTED: the driver lacks the extension (such as llvmpipe), or its callbacks are already set. */
 #ifndef KILN_EGL_H
 #define KILN_EGL_H
 
@@ -29,7 +29,7 @@ typedef struct kiln_egl_state {
   char driver[512];
 } kiln_egl_state;
 
-/* The one pointer of the process. */
+/* Returns the static pointer to the state. */
 static inline kiln_egl_state** kiln_egl_state_of_process(void) {
   static kiln_egl_state* state = NULL;
   return &state;
@@ -38,7 +38,7 @@ static inline kiln_egl_state** kiln_egl_state_of_process(void) {
 typedef struct kiln_egl_blob {
   const void* bytes;
   size_t count;
-  int replaces; /* the stored blob of this name */
+  int replaces; /* not 0: replaces the stored blob with this name */
 } kiln_egl_blob;
 
 static inline kiln_code kiln_egl_on_build(void* user, kiln_request* request) {
@@ -47,7 +47,7 @@ static inline kiln_code kiln_egl_on_build(void* user, kiln_request* request) {
   return kiln_request_set_bytes(request, blob->bytes, blob->count) ? KILN_OK : KILN_UNAVAILABLE;
 }
 
-/* NULL: there is no such program, and none was given. */
+/* Finds the program of the name, or builds it from `blob`. blob: NULL for a lookup only. Returns NULL if it fails. */
 static inline kiln_program* kiln_egl_program(const void* name, size_t count, kiln_egl_blob* blob) {
   kiln_egl_state* state = *kiln_egl_state_of_process();
   kiln_compiler compiler = kiln_compiler_default();
@@ -63,13 +63,13 @@ static inline kiln_program* kiln_egl_program(const void* name, size_t count, kil
   if (failure == NULL) failure = kiln_key_builder_finish(builder, &key);
   if (failure == NULL && blob != NULL && blob->replaces) failure = kiln_cache_remove(state->cache, key);
   if (failure == NULL) failure = kiln_cache_get_or_build(state->cache, key, &compiler, &program);
-  kiln_status_free(failure); /* a blob that is not there is made by the driver */
+  kiln_status_free(failure); /* the driver creates an absent blob */
   kiln_key_free(key);
   kiln_key_builder_free(builder);
   return program;
 }
 
-/* A driver sets a blob again if it refused the one that it got: the stored one is then replaced. */
+/* If a driver refuses a stored blob, it sets a new one. The new blob then replaces the stored blob. */
 static inline void kiln_egl_on_set(const void* name, EGLsizeiANDROID name_count, const void* bytes, EGLsizeiANDROID count) {
   kiln_egl_blob blob;
   kiln_program* program;
@@ -86,7 +86,7 @@ static inline void kiln_egl_on_set(const void* name, EGLsizeiANDROID name_count,
   if (blob.replaces) kiln_program_free(kiln_egl_program(name, (size_t)name_count, &blob));
 }
 
-/* Returns the number of bytes of the blob, and copies them if there is room. 0: there is none. */
+/* Returns the size of the blob, and copies the bytes if `room` is large enough. Returns 0 if the blob is absent. */
 static inline EGLsizeiANDROID kiln_egl_on_get(const void* name, EGLsizeiANDROID name_count, void* to, EGLsizeiANDROID room) {
   kiln_program* program;
   const void* bytes;
@@ -124,7 +124,7 @@ static inline KILN_MUST_USE kiln_status* kiln_egl_blob_cache(EGLDisplay display,
   state = (kiln_egl_state*)calloc(1, sizeof *state);
   if (state == NULL) return kiln_status_make(KILN_UNAVAILABLE, "out of memory");
   state->cache = cache;
-  /* A driver puts its own build and its device into the name of each blob: this only separates EGL implementations. */
+  /* The driver includes its build and its device in the name of each blob. The identity only separates EGL implementations. */
   length = strlen(vendor);
   memcpy(state->device, vendor, length < sizeof state->device ? length : sizeof state->device - 1);
   length = strlen(version);

@@ -1,14 +1,14 @@
 /* kiln_opencl.h: cl_program objects from Kiln's program cache. Header only, C99; link OpenCL and libkiln.so.
  *
- * The first process compiles the source; later processes load the binary that clGetProgramInfo() gave.
- * Thread-safety: as kiln_cache_get_or_build(). Ownership: the kiln_program owns the cl_program.
+ * The first process compiles the source and stores the binary from clGetProgramInfo(). Later processes load the binary.
+ * Thread-safety: call the functions from any thread. Ownership: the kiln_program owns the cl_program.
  *
  *   kiln_program* program = NULL;
  *   kiln_status* failure = kiln_opencl_program(cache, context, device, source, "-cl-fast-relaxed-math", "blur", &program);
  *   if (failure == NULL) kernel = clCreateKernel(kiln_opencl_program_of(program), "blur", &error);
  *
- * Two programs with equal text and options are one cl_program: call clCreateKernel() for each user. A source that includes
- * files must be given with the files' text: only `source` and `options` are in the key. */
+ * Equal text and options give the same cl_program, so each user must call clCreateKernel(). The key has only `source` and
+ * `options`. Replace #include lines in `source` by the text of the files. */
 #ifndef KILN_OPENCL_H
 #define KILN_OPENCL_H
 
@@ -30,8 +30,8 @@ typedef struct kiln_opencl_call {
   const char* options;
 } kiln_opencl_call;
 
-/* lasting: the code for errors of the source or the binary, which are permanent. Other errors are KILN_UNAVAILABLE: a retry
- * may succeed. */
+/* lasting: the code for permanent errors of the source or the binary. Other errors are KILN_UNAVAILABLE, because a retry may
+ * succeed. */
 static inline kiln_code kiln_opencl_failed(kiln_request* request, const char* what, cl_int error, kiln_code lasting) {
   char text[96];
   size_t at = 0, digits = 0;
@@ -54,7 +54,8 @@ static inline kiln_code kiln_opencl_failed(kiln_request* request, const char* wh
              : KILN_UNAVAILABLE;
 }
 
-/* Gives the compiler's log as the message. */
+/* Builds the program. If the build fails, sets the compiler's log as the message and returns `refused` or
+ * KILN_UNAVAILABLE. */
 static inline kiln_code kiln_opencl_build(kiln_request* request, cl_program program, const kiln_opencl_call* call,
                                           kiln_code refused) {
   size_t bytes = 0;
@@ -72,7 +73,7 @@ static inline kiln_code kiln_opencl_build(kiln_request* request, cl_program prog
   return refused;
 }
 
-/* Gives the binary for the device of the call; a program has one for each device of its context. */
+/* Sets the binary for `device`. A program has one binary for each device of its context. */
 static inline kiln_code kiln_opencl_give_binary(kiln_request* request, cl_program program, cl_device_id device) {
   kiln_code code = KILN_UNAVAILABLE;
   cl_uint count = 0, at = 0;
@@ -91,7 +92,7 @@ static inline kiln_code kiln_opencl_give_binary(kiln_request* request, cl_progra
     }
     while (at < count && devices[at] != device) ++at;
     if (error == CL_SUCCESS && at < count && sizes[at] != 0) {
-      binaries[at] = (unsigned char*)malloc(sizes[at]); /* NULL for the others: they are left out */
+      binaries[at] = (unsigned char*)malloc(sizes[at]); /* NULL for other devices: clGetProgramInfo() skips them */
       if (binaries[at] != NULL) {
         error = clGetProgramInfo(program, CL_PROGRAM_BINARIES, count * sizeof *binaries, binaries, NULL);
         if (error == CL_SUCCESS && kiln_request_set_bytes(request, binaries[at], sizes[at])) code = KILN_OK;
@@ -131,7 +132,7 @@ static inline kiln_code kiln_opencl_on_load(void* user, kiln_request* request, c
 
 static inline void kiln_opencl_destroy(void* object) { clReleaseProgram((cl_program)object); }
 
-/* The texts of a device and its driver, joined; NULL: one of them cannot be read. Free it. */
+/* Returns the texts of `infos`, joined by spaces, or NULL if one text cannot be read. Free the result with free(). */
 static inline char* kiln_opencl_text(cl_device_id device, const cl_device_info* infos, size_t count) {
   size_t total = 1, at, bytes, used = 0;
   char* text;
@@ -155,7 +156,7 @@ static inline cl_program kiln_opencl_program_of(const kiln_program* program) {
   return (cl_program)kiln_program_object(program);
 }
 
-/* options: NULL or as for clBuildProgram(). KILN_INVALID_ARGUMENT: the source does not compile; the message is the log. */
+/* options: as for clBuildProgram(), or NULL. KILN_INVALID_ARGUMENT: the source does not compile, and the message is the log. */
 static inline KILN_MUST_USE kiln_status* kiln_opencl_program(kiln_cache* cache, cl_context context, cl_device_id device,
                                                              const char* source, const char* options, const char* label,
                                                              kiln_program** program) {

@@ -1,9 +1,9 @@
-/* kiln_opengl.h: program objects of an application's OpenGL context from Kiln's program cache, compute and graphics. Header
- * only, C99. Do not link OpenGL for it: the application passes the function that finds OpenGL's functions.
+/* kiln_opengl.h: program objects for an application's OpenGL context from Kiln's program cache, compute and graphics. Header
+ * only, C99; link libkiln.so. You need not link OpenGL: the application passes a function that finds OpenGL's functions.
  *
- * Each call returns a program object of its own, which the caller deletes. The first process compiles and links; later ones
- * call glProgramBinary().
- * Thread-safety: the context must be current on the calling thread. It is left as it was.
+ * Each call returns a new program object. The caller deletes it. The first process compiles and links. Later processes call
+ * glProgramBinary().
+ * Thread-safety: the context must be current on the calling thread. The adapter does not change the state of the context.
  *
  *   kiln_opengl gl;
  *   kiln_opengl_stage stages[] = {{GL_VERTEX_SHADER, vertex}, {GL_FRAGMENT_SHADER, fragment}};
@@ -11,7 +11,8 @@
  *   kiln_status* failure = kiln_opengl_open(eglGetProcAddress, &gl);
  *   if (failure == NULL) failure = kiln_opengl_program(cache, &gl, stages, 2, "sky", &program, NULL);
  *
- * Some drivers make their machine code at the first draw, and store it in a cache of their own: kiln_driver_environment(). */
+ * Some drivers generate machine code at the first draw and store it in the driver's cache. kiln_driver_environment() places
+ * this cache in Kiln's folder. */
 #ifndef KILN_OPENGL_H
 #define KILN_OPENGL_H
 
@@ -57,8 +58,8 @@ typedef struct kiln_opengl_stage {
   const char* source;
 } kiln_opengl_stage;
 
-/* What the cache holds: the bytes, so that the next caller links a program object of its own. Frozen: parts of a process that
- * were compiled with other versions of this file may share the cache. */
+/* The object in the cache: the binary, from which each caller creates a program object. The struct is frozen, because parts of
+ * a process that were compiled with other versions of this file may share the cache. */
 typedef struct kiln_opengl_blob {
   size_t count;
   unsigned char* bytes; /* the binary format, 4 bytes, then the binary */
@@ -68,11 +69,11 @@ typedef struct kiln_opengl_call {
   const kiln_opengl* gl;
   const kiln_opengl_stage* stages;
   size_t count;
-  GLuint made;   /* the caller's program object, if this call has linked one */
-  kiln_code why; /* made is 0: KILN_INVALID_ARGUMENT if the source is the cause, KILN_UNAVAILABLE if that may pass */
+  GLuint made;   /* the caller's program object; 0: this call has not linked one */
+  kiln_code why; /* if made is 0: KILN_INVALID_ARGUMENT for a wrong source, KILN_UNAVAILABLE for a temporary error */
 } kiln_opengl_call;
 
-/* KILN_UNAVAILABLE: no context is current, or it lacks program binaries (OpenGL 4.1). */
+/* Finds OpenGL's functions. KILN_UNAVAILABLE: no context is current, or a function of OpenGL 4.1 is missing. */
 static inline KILN_MUST_USE kiln_status* kiln_opengl_open(kiln_opengl_find find, kiln_opengl* gl) {
   size_t at;
   struct {
@@ -118,7 +119,8 @@ static inline KILN_MUST_USE kiln_status* kiln_opengl_open(kiln_opengl_find find,
   return NULL;
 }
 
-/* Whether the context has an extension with this name behind its vendor prefix. "compute_shader": GL_ARB_compute_shader. */
+/* Returns 1 if the context has an extension with this name after the vendor prefix. For example, "compute_shader" matches
+ * GL_ARB_compute_shader. */
 static inline int kiln_opengl_has_extension(const kiln_opengl* gl, const char* name) {
   GLint count = 0, at;
   const size_t length = strlen(name);
@@ -131,7 +133,8 @@ static inline int kiln_opengl_has_extension(const kiln_opengl* gl, const char* n
   return 0;
 }
 
-/* NULL: the context compiles such stages. Asking glCreateShader() would leave an error in the application's context. */
+/* Returns NULL if the context supports stages of this type. A failed glCreateShader() would leave an error in the
+ * application's context. */
 static inline kiln_status* kiln_opengl_check_stage(const kiln_opengl* gl, const char* version, size_t place, GLenum type) {
   const char* extension = NULL;
   unsigned major = 0, minor = 0, since = 0, since_es = 0;
@@ -176,7 +179,8 @@ static inline kiln_status* kiln_opengl_check_stage(const kiln_opengl* gl, const 
   return kiln_status_make(KILN_UNSUPPORTED, message);
 }
 
-/* A compiler says what is wrong with a source. What fails without a word, as in a context that was lost, may pass. */
+/* Sets the log as the message. A failure with a log is an error of the source. A failure without a log, for example in a lost
+ * context, is temporary. */
 static inline kiln_code kiln_opengl_say(const kiln_opengl* gl, kiln_request* request, GLuint object, int is_shader) {
   GLint length = 0;
   char* log;
@@ -212,7 +216,7 @@ static inline int kiln_opengl_give(kiln_request* request, unsigned char* bytes, 
   return 1;
 }
 
-/* Compiles and links. 0: it failed; `why` says how, and the request has the log. */
+/* Compiles and links. Returns 0 on failure, sets `why`, and sets the log as the message of the request. */
 static inline GLuint kiln_opengl_link(kiln_opengl_call* call, kiln_request* request) {
   const kiln_opengl* gl = call->gl;
   GLuint program = gl->create_program();
@@ -223,7 +227,7 @@ static inline GLuint kiln_opengl_link(kiln_opengl_call* call, kiln_request* requ
   for (at = 0; at < call->count && good; ++at) {
     const GLuint shader = gl->create_shader(call->stages[at].type);
     const GLchar* source = call->stages[at].source;
-    good = 0; /* a context that was lost answers nothing */
+    good = 0; /* OpenGL does not write the result in a lost context */
     if (shader == 0) {
       kiln_request_set_message(request, "glCreateShader failed");
       break;
@@ -233,7 +237,7 @@ static inline GLuint kiln_opengl_link(kiln_opengl_call* call, kiln_request* requ
     gl->get_shader(shader, GL_COMPILE_STATUS, &good);
     if (!good) call->why = kiln_opengl_say(gl, request, shader, 1);
     gl->attach_shader(program, shader);
-    gl->delete_shader(shader); /* with the program */
+    gl->delete_shader(shader); /* takes effect when the program is deleted */
   }
   if (good) {
     good = 0;
@@ -247,7 +251,8 @@ static inline GLuint kiln_opengl_link(kiln_opengl_call* call, kiln_request* requ
   return 0;
 }
 
-/* Links from bytes that link() made. 0: the driver refused them, or has no program object left, see `why`. */
+/* Creates a program object from stored bytes. Returns 0 and sets `why` if the driver refuses the bytes or cannot create a
+ * program object. */
 static inline GLuint kiln_opengl_restore(kiln_opengl_call* call, const unsigned char* bytes, size_t count) {
   const kiln_opengl* gl = call->gl;
   GLuint program;
@@ -278,7 +283,7 @@ static inline kiln_code kiln_opengl_on_build(void* user, kiln_request* request) 
   call->made = kiln_opengl_link(call, request);
   if (call->made == 0) return call->why;
   if (gl->binary_formats > 0) gl->get_program(call->made, GL_PROGRAM_BINARY_LENGTH, &length);
-  /* The caller still gets its program, which is not stored. */
+  /* The caller still gets the linked program, but the cache does not store it. */
   if (length <= 0) return gl->binary_formats > 0 ? KILN_UNAVAILABLE : KILN_UNSUPPORTED;
   bytes = (unsigned char*)malloc((size_t)length + sizeof format);
   if (bytes == NULL) return KILN_UNAVAILABLE;
@@ -306,9 +311,9 @@ static inline kiln_code kiln_opengl_on_load(void* user, kiln_request* request, c
   return kiln_opengl_give(request, copy, count) ? KILN_OK : KILN_UNAVAILABLE;
 }
 
-/* program: an object that the caller deletes. tier: NULL, or where the program was found. KILN_INVALID_ARGUMENT: a stage does
- * not compile, or the program does not link; the message is the log. Or there is no such stage. KILN_UNSUPPORTED: the context
- * lacks a stage. */
+/* program: receives an object that the caller deletes. tier: receives the tier of the program, or NULL. KILN_INVALID_ARGUMENT:
+ * a stage does not compile or the program does not link, and the message is the log; or a stage type is unknown.
+ * KILN_UNSUPPORTED: the context does not support a stage. */
 static inline KILN_MUST_USE kiln_status* kiln_opengl_program(kiln_cache* cache, const kiln_opengl* gl,
                                                              const kiln_opengl_stage* stages, size_t count,
                                                              const char* label, GLuint* program, kiln_tier* tier) {
@@ -363,7 +368,7 @@ static inline KILN_MUST_USE kiln_status* kiln_opengl_program(kiln_cache* cache, 
     }
   }
   if (call.made == 0 && failure != NULL && kiln_status_code(failure) == KILN_UNSUPPORTED) {
-    call.made = kiln_opengl_link(&call, NULL); /* a driver without binaries: remembered from the first build */
+    call.made = kiln_opengl_link(&call, NULL); /* a driver without binaries: the cache returns the first build's error */
   }
   if (call.made != 0 && failure != NULL) { /* linked, but not stored */
     kiln_status_free(failure);

@@ -1,16 +1,16 @@
 /* kiln_vulkan.h: pipelines and shader modules from Kiln's program cache. Header only, C99; link Vulkan and libkiln.so.
  *
- * A stored pipeline is the data of a VkPipelineCache that holds this pipeline alone; a stored module is SPIR-V. The first
- * process compiles them; later processes create them from the data.
- * Thread-safety: as kiln_cache_get_or_build(). Ownership: the kiln_program owns the Vulkan objects; free it before the
- * device, and call kiln_cache_drop_context() or close the cache before it too.
+ * A stored pipeline is the data of a VkPipelineCache that contains only this pipeline. A stored module is SPIR-V. The first
+ * process compiles them. Later processes create them from the stored data.
+ * Thread-safety: call the functions from any thread. Ownership: the kiln_program owns the Vulkan objects. Before you destroy
+ * the device, free the kiln_program, and call kiln_cache_drop_context() or close the cache.
  *
  *   kiln_vulkan vulkan = {physical_device, device};
  *   kiln_program* program = NULL;
  *   kiln_status* failure = kiln_vulkan_pipeline(cache, &vulkan, key_text, "blur", create, &my_state, &program);
  *   if (failure == NULL) vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kiln_vulkan_pipeline_of(program));
  *
- * Where shaders are compiled from text, kiln_vulkan_shader() comes first: its code is a part of the pipeline's key. */
+ * If you compile shaders from text, call kiln_vulkan_shader() first. Its SPIR-V is a part of the pipeline's key. */
 #ifndef KILN_VULKAN_H
 #define KILN_VULKAN_H
 
@@ -30,8 +30,8 @@ typedef struct kiln_vulkan {
 /* Creates one pipeline with the pipeline cache. */
 typedef VkResult (*kiln_vulkan_create)(void* user, VkDevice device, VkPipelineCache cache, VkPipeline* pipeline);
 
-/* What a kiln_program of kiln_vulkan_pipeline() holds. Frozen: parts of a process that were compiled with other versions of
- * this file may share the cache. So is kiln_vulkan_module. */
+/* The object in a kiln_program of kiln_vulkan_pipeline(). This struct and kiln_vulkan_module are frozen, because parts of a
+ * process that were compiled with other versions of this file may share the cache. */
 typedef struct kiln_vulkan_object {
   VkDevice device;
   VkPipeline pipeline;
@@ -49,18 +49,19 @@ static inline void kiln_vulkan_destroy(void* object) {
   free(made);
 }
 
-/* What the pipeline itself causes lasts. Errors of memory, of the device, and unknown ones may pass. */
+/* Returns KILN_INVALID_ARGUMENT for errors of the pipeline itself. They are permanent. Errors of memory or of the device and
+ * unknown errors may be temporary. */
 static inline kiln_code kiln_vulkan_failed(kiln_request* request, const char* what, VkResult result) {
   kiln_request_set_message(request, what);
   if (result == VK_ERROR_DEVICE_LOST) return KILN_DEVICE_LOST;
   if (result > 0 || result == VK_ERROR_OUT_OF_HOST_MEMORY || result == VK_ERROR_OUT_OF_DEVICE_MEMORY ||
       result == VK_ERROR_TOO_MANY_OBJECTS || result == VK_ERROR_UNKNOWN) {
-    return KILN_UNAVAILABLE; /* positive: no pipeline, and no error of it: it would have to be compiled */
+    return KILN_UNAVAILABLE; /* positive: the pipeline is not wrong, but the driver would have to compile it */
   }
   return KILN_INVALID_ARGUMENT;
 }
 
-/* Creates the pipeline with a pipeline cache of its own that starts from the bytes, and gives it to the request. */
+/* Creates the pipeline with a separate pipeline cache that starts from the bytes, and sets it as the object of the request. */
 static inline kiln_code kiln_vulkan_make(const kiln_vulkan_call* call, kiln_request* request, const void* bytes, size_t count,
                                          int store) {
   kiln_code code = KILN_OK;
@@ -104,8 +105,8 @@ static inline kiln_code kiln_vulkan_on_load(void* user, kiln_request* request, c
   const kiln_vulkan_call* call = (const kiln_vulkan_call*)user;
   VkPhysicalDeviceProperties properties;
   uint32_t header[4];
-  /* The key names this device, so the data has to be of this device. A header that names another one is an error:
-   * drivers ignore such data without a word. */
+  /* The key has this device, so the data must be for this device. Drivers silently ignore data for another device, so this
+   * function checks the header. */
   vkGetPhysicalDeviceProperties(call->vulkan->physical_device, &properties);
   if (count < sizeof header + VK_UUID_SIZE) return KILN_CORRUPT;
   memcpy(header, bytes, sizeof header);
@@ -118,7 +119,7 @@ static inline kiln_code kiln_vulkan_on_load(void* user, kiln_request* request, c
   return kiln_vulkan_make(call, request, bytes, count, 0);
 }
 
-/* Writes digits, not more than there is room for. */
+/* Writes two hexadecimal digits per byte and a zero byte. */
 static inline void kiln_vulkan_hex(char* to, const uint8_t* bytes, size_t count) {
   static const char digits[] = "0123456789abcdef";
   size_t at;
@@ -134,9 +135,9 @@ static inline VkPipeline kiln_vulkan_pipeline_of(const kiln_program* program) {
   return object == NULL ? VK_NULL_HANDLE : object->pipeline;
 }
 
-/* fields, count: everything that the pipeline is created from: SPIR-V, entry point, specialization constants, layout and
- * states. KILN_INVALID_ARGUMENT: there is none, so that all pipelines would be one. `create` creates the pipeline; it may run
- * once or not at all, on this thread or on another that asks for the same. */
+/* fields, count: the bytes of everything that defines the pipeline: SPIR-V, entry point, specialization constants, layout and
+ * states. KILN_INVALID_ARGUMENT: `fields` is empty, so all pipelines would have the same key. `create` runs once or not at all,
+ * on this thread or on another thread that requests the same pipeline. */
 static inline KILN_MUST_USE kiln_status* kiln_vulkan_pipeline(kiln_cache* cache, const kiln_vulkan* vulkan, const void* fields,
                                                               size_t count, const char* label, kiln_vulkan_create create,
                                                               void* user, kiln_program** program) {
@@ -157,7 +158,7 @@ static inline KILN_MUST_USE kiln_status* kiln_vulkan_pipeline(kiln_cache* cache,
     return kiln_status_make(KILN_INVALID_ARGUMENT, "kiln_vulkan_pipeline: fields is NULL or empty, expected everything that "
                                                    "the pipeline is created from: without it all pipelines are one");
   }
-  /* pipelineCacheUUID is the driver's own identity of its compiled code. */
+  /* pipelineCacheUUID identifies the driver's compiled code. */
   vkGetPhysicalDeviceProperties(vulkan->physical_device, &properties);
   name = strlen(properties.deviceName);
   memcpy(device, properties.deviceName, name);
@@ -185,7 +186,7 @@ static inline KILN_MUST_USE kiln_status* kiln_vulkan_pipeline(kiln_cache* cache,
   return failure;
 }
 
-/* What a kiln_program of kiln_vulkan_shader() holds. */
+/* The object in a kiln_program of kiln_vulkan_shader(). */
 typedef struct kiln_vulkan_module {
   VkDevice device;
   VkShaderModule module;
@@ -193,8 +194,8 @@ typedef struct kiln_vulkan_module {
   uint32_t* code;
 } kiln_vulkan_module;
 
-/* Compiles the field "source" of the request to SPIR-V, which it gives with kiln_request_set_bytes(). It explains a failure
- * with kiln_request_set_message(). */
+/* Compiles the field "source" of the request to SPIR-V and sets it with kiln_request_set_bytes(). If it fails, it sets the
+ * error with kiln_request_set_message(). */
 typedef kiln_code (*kiln_vulkan_compile)(void* user, kiln_request* request);
 
 typedef struct kiln_vulkan_shader_call {
@@ -247,15 +248,16 @@ static inline VkShaderModule kiln_vulkan_module_of(const kiln_program* shader) {
   return object == NULL ? VK_NULL_HANDLE : object->module;
 }
 
-/* The SPIR-V: a part of the fields of kiln_vulkan_pipeline(). */
+/* Returns the SPIR-V, for the fields of kiln_vulkan_pipeline(). */
 static inline const void* kiln_vulkan_code_of(const kiln_program* shader, size_t* count) {
   const kiln_vulkan_module* object = (const kiln_vulkan_module*)kiln_program_object(shader);
   *count = object == NULL ? 0 : object->count;
   return object == NULL ? NULL : object->code;
 }
 
-/* A shader module from text. source: with the text of included files. options: everything else that changes the SPIR-V:
- * stage, defines, target. compiler: its name and exact version. SPIR-V is the same for all devices, so its key names none. */
+/* Creates a shader module from text. source: with the text of included files. options: everything else that changes the
+ * SPIR-V, such as stage, defines and target. compiler: its name and exact version. SPIR-V is the same for all devices, so the
+ * key has no device. */
 static inline KILN_MUST_USE kiln_status* kiln_vulkan_shader(kiln_cache* cache, VkDevice device, const char* source,
                                                             const char* options, const char* compiler, const char* label,
                                                             kiln_vulkan_compile compile, void* user, kiln_program** program) {

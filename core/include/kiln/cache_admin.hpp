@@ -1,9 +1,9 @@
 // Cache administration: lists, verifies, imports, exports and removes the programs of a cache folder, without a running
 // job.
 //
-// No device or plugin is opened, and running jobs are not blocked; a removed program is a cache miss for them. Listed
-// data is not authenticated; use verify_cache(). Functions take the [cache] section. A missing folder is treated as
-// empty and is not created.
+// The functions open no device or plugin and do not block running jobs. A removed program is a cache miss for a running
+// job. Listed data is not authenticated; use verify_cache(). The argument `cache` is the [cache] section. A missing folder
+// counts as empty, and no function creates it.
 // Errors: unavailable: the folder is not private to this user. invalid_argument: [cache] read_only forbids the change.
 // Thread-safety: functions from any thread. Ownership: values. Sizes are in bytes.
 //
@@ -32,21 +32,21 @@
 
 namespace [[gnu::visibility("default")]] kiln {
 
-// Called after each processed program, on a working thread, with the number done and the total.
+// Called after each processed program, on a worker thread, with the number of processed programs and the total.
 using CacheProgress = std::function<void(std::size_t done, std::size_t of)>;
 
 // Returns whether the folder [cache] directory exists.
 Result<bool> cache_exists(const CacheConfig& cache);
 
-// Error for a configuration without a cache folder.
+// Returns the error for a configuration without a cache folder.
 Status no_cache_folder();
 
 // Creates the folder unless the cache is read_only, and checks it. not_found: no folder is configured. unavailable: other
-// users can change it. io: it cannot be read, or, unless read_only, written.
+// users can change it. io: the folder cannot be read, or it cannot be written and the cache is not read_only.
 Status check_cache_folder(const CacheConfig& cache);
 // Checks that the key file, which authenticates stored programs, can be read. Returns ok or the error of reading it.
 Status check_cache_key(const CacheConfig& cache);
-// Returns whether the folder has a device's folder. false: it cannot be read.
+// Returns whether the cache folder has a folder of a device. Returns false if the cache folder cannot be read.
 bool holds_programs(const CacheConfig& cache);
 
 // --- stored programs
@@ -65,8 +65,9 @@ struct CachedProgram {
   bool pending = false;          // not stored until persist
 };
 
-// A program that lookups do not find. Suspect: it was being loaded when a process died; the next use tests it in a
-// child process. Quarantined: a child process died while loading it; until `until_s` it is built again.
+// A stored program that the cache does not load. Suspect: a process died while it loaded the program; the next use tests
+// the program in a child process. Quarantined: a child process died while it loaded the program; until `until_s`, the
+// cache builds the program again.
 struct AsideProgram {
   Digest key;
   std::string folder, label;
@@ -87,7 +88,7 @@ struct CacheInventory {
   std::vector<AsideProgram> aside;      // by label, then key. Empty for Detail::figures
   std::uint64_t programs_stored = 0, bytes_stored = 0;
   std::uint64_t programs_pending = 0, bytes_pending = 0;
-  Status unread;  // the first folder that could not be opened; its programs are not in here
+  Status unread;  // the first folder that could not be opened; its programs are missing from the lists
 };
 
 enum class Detail : std::uint8_t { invalid = 0, figures, programs };
@@ -122,8 +123,8 @@ struct ProgramInspection {
   std::vector<CachedDriverFile> driver_files;
 };
 
-// `which` is a label or its leading components, a key, or at least four leading digits of a key. not_found, or
-// invalid_argument if ambiguous: the error lists the existing programs.
+// `which` is a label or its leading components, a key, or at least four leading digits of a key. not_found: no match.
+// invalid_argument: several matches. Both errors list the existing programs.
 Result<ProgramInspection> inspect_program(const CacheConfig& cache, std::string_view which);
 
 // Returns one line with the reason, the end of the quarantine, and the command to end it earlier.
@@ -156,10 +157,10 @@ struct MissExplanation {
   std::vector<KeyDifference> differences;  // from the closest program, in the order of the fields
 };
 
-// Returns the newest misses first. `which` as for inspect_program(), for missed keys. not_found: no such miss among the
-// newest 1,024; the error says whether the program is stored. invalid_argument: an ambiguous key prefix.
+// Returns the newest misses first. `which` selects missed keys as in inspect_program(). not_found: no such miss among the
+// newest 1,024; the error states whether the program is stored. invalid_argument: an ambiguous key prefix.
 Result<std::vector<MissExplanation>> explain_misses(const CacheConfig& cache, std::string_view which);
-// The explanations as one line of JSON, as docs/json.md describes them.
+// Returns the explanations as one line of JSON (docs/json.md).
 std::string explanations_json(std::span<const MissExplanation> misses);
 
 // --- pending programs
@@ -181,8 +182,8 @@ struct PersistOutcome {
   Status failure;             // the first error
 };
 
-// Stores pending programs ([cache] auto_save = false): all, or those named as for inspect_program(). Authenticates each
-// again. not_found: no match.
+// Stores pending programs ([cache] auto_save = false). `which` selects programs as in inspect_program(); empty: all
+// programs. Authenticates each program again. not_found: no match.
 Result<PersistOutcome> persist_cache(const CacheConfig& cache, std::span<const std::string> which,
                                      const CacheProgress& progress = {});
 
@@ -194,19 +195,19 @@ struct BundleExport {
   std::vector<BadEntry> bad;  // not valid; not exported
 };
 
-// Returns the public key of this user's bundles. Creates the secret key, with mode 0600 beside key_file, if there is
-// none.
+// Returns the public key of this user's bundles. If the secret key does not exist, creates it beside key_file with mode
+// 0600.
 Result<std::string> bundle_public_key(const CacheConfig& cache);
 
-// Writes all programs, or those named as for inspect_program(), with their driver files into one signed file,
-// atomically. not_found: no match, or nothing is stored.
+// Writes programs with their driver files into one signed file, atomically. `which` selects programs as in
+// inspect_program(); empty: all programs. not_found: no match, or nothing is stored.
 Result<BundleExport> export_cache(const CacheConfig& cache, const std::filesystem::path& file,
                                   std::span<const std::string> which, const CacheProgress& progress = {});
 
 struct ImportRequest {
   std::filesystem::path file;
   std::string trust;                // public key of 64 hexadecimal digits, or a file with one
-  std::vector<DeviceInfo> devices;  // opened devices of this machine; programs for others are skipped
+  std::vector<DeviceInfo> devices;  // opened devices of this machine; programs for other devices are skipped
   CacheProgress progress = {};
 };
 
@@ -216,9 +217,9 @@ struct BundleImport {
   std::uint64_t pruned = 0;  // stored programs evicted because of max_disk
 };
 
-// Authenticates the whole file before writing anything. corrupt: not a complete bundle, not signed by the trusted key,
-// or altered. unsupported: only for other devices or drivers; the error names both. Programs are signed again with this
-// user's key. Existing programs remain, so an interrupted import can be repeated.
+// Authenticates the whole file before it writes anything. Signs the programs again with this user's key. Does not replace
+// existing programs, so you can repeat an interrupted import. corrupt: the bundle is incomplete, altered, or not signed by
+// the trusted key. unsupported: all programs are for other devices or drivers; the error names both.
 Result<BundleImport> import_cache(const CacheConfig& cache, const ImportRequest& request);
 
 // --- verification
@@ -234,7 +235,7 @@ struct CacheVerdict {
 
 enum class BadEntries : std::uint8_t { invalid = 0, keep, remove };
 
-// Reads and authenticates all entries. Fails if there are entries and the key cannot be read.
+// Reads and authenticates all entries. Fails if entries exist and the key cannot be read.
 Result<CacheVerdict> verify_cache(const CacheConfig& cache, BadEntries bad, const CacheProgress& progress = {});
 
 // --- removal
@@ -258,8 +259,8 @@ Result<CacheRemoval> prune_cache(const CacheConfig& cache, const PruneLimits& li
 
 enum class ClearScope : std::uint8_t { invalid = 0, programs, everything };
 
-// Removes only files that Kiln created: programs, .meta files, manifests, pending programs, unlocked driver folders,
-// missed keys. everything: also statistics, the selector's model and the plugin check results. Keys are never removed.
+// Removes only files that Kiln created: programs, .meta files, manifests, pending programs, unlocked driver folders and
+// missed keys. everything: also removes statistics, the selector's model and the plugin check results. Never removes keys.
 Result<CacheRemoval> clear_cache(const CacheConfig& cache, ClearScope scope);
 
 // --- statistics of all processes

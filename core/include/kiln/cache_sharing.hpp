@@ -1,9 +1,9 @@
-// Cache sharing: administration of shared programs: keys, remotes and layers.
+// Cache sharing: administers the keys, remotes and layers for shared programs.
 //
-// Functions take the [cache] section; no device is opened. Programs are signed with a named key of keys.d, and only
-// programs signed by a trusted key are used. docs/sharing-a-cache.md is the guide and has the threat model.
-// Errors: invalid_argument: a wrong name, date or key. not_found: there is no such key. unavailable: a folder that
-// others can write, or a server that does not answer.
+// The argument `cache` is the [cache] section. No function opens a device. A named key of keys.d signs programs. Kiln uses
+// only programs that a trusted key signed. docs/sharing-a-cache.md is the guide and has the threat model.
+// Errors: invalid_argument: a wrong name, date or key. not_found: the key does not exist. unavailable: other users can
+// write the folder, or the server does not answer.
 // Thread-safety: functions from any thread. Ownership: values. Sizes are in bytes, times in milliseconds.
 //
 //   auto key = kiln::create_sharing_key(config.cache, "ci-2026", "2026-12-31", kiln::KeyFolder::user);
@@ -53,7 +53,7 @@ Result<SharingKey> create_sharing_key(const CacheConfig& cache, const std::strin
 // Trusts the public key `key`: 64 hexadecimal digits, or a file that begins with them.
 Result<SharingKey> trust_sharing_key(const CacheConfig& cache, const std::string& name, const std::string& key,
                                      const std::string& until, KeyFolder folder);
-// From now on nothing that this key signed is used. The secret key, if there is one, is removed.
+// Revokes the key: Kiln no longer uses programs that this key signed. Also removes the secret key.
 Result<SharingKey> revoke_sharing_key(const CacheConfig& cache, const std::string& name, KeyFolder folder);
 
 // --- remotes
@@ -64,14 +64,14 @@ struct PushOutcome {  // for one remote
   std::string url;
   std::uint64_t written = 0, bytes = 0;
   std::uint64_t already = 0;  // the remote has them, signed by a key that its readers accept
-  // Of those written: the remote had an object that this configuration does not accept, such as another writer's.
+  // Written programs that replaced an object which this configuration does not accept, such as another writer's object.
   std::uint64_t replaced = 0;
   std::vector<BadEntry> bad;  // not valid here, or refused by the remote; not written
   Status failure;             // the first error
 };
 
-// Writes all stored programs, or those named as for inspect_program(), to every remote with mode = "read_write".
-// invalid_argument: there is no such remote.
+// Writes stored programs to every remote with mode = "read_write". `which` selects programs as in inspect_program(); empty:
+// all programs. invalid_argument: no remote has this mode.
 Result<std::vector<PushOutcome>> push_cache(const CacheConfig& cache, const RemoteStores& stores,
                                             std::span<const std::string> which, const CacheProgress& progress = {});
 
@@ -82,11 +82,11 @@ struct PullOutcome {  // for one remote
   Status failure;                                // the first error
 };
 
-// Stores the programs of every remote for these devices. invalid_argument: no remote is configured.
+// Reads the programs for these devices from every remote and stores them. invalid_argument: no remote is configured.
 Result<std::vector<PullOutcome>> pull_cache(const CacheConfig& cache, const RemoteStores& stores,
                                             std::span<const DeviceInfo> devices, const CacheProgress& progress = {});
 
-// What all processes of this user got from one remote and wrote to it.
+// Counts of the reads from one remote and the writes to it, by all processes of this user.
 struct RemoteTotals {
   std::uint64_t found = 0, absent = 0;  // programs that were requested
   std::uint64_t refused = 0;            // objects that were not used
@@ -97,7 +97,7 @@ struct RemoteTotals {
   bool operator==(const RemoteTotals&) const = default;
 };
 
-// Names and members of RemoteTotals, in order: as in reports.
+// Returns the names and members of RemoteTotals in the order of reports.
 std::span<const std::pair<const char*, std::uint64_t RemoteTotals::*>> remote_total_names() noexcept;
 
 struct RemoteStatus {
@@ -105,7 +105,7 @@ struct RemoteStatus {
   bool writes = false;
   std::vector<SharingKey> accepted;   // keys whose programs are used
   std::vector<std::string> problems;  // such as writers that are not trusted
-  Status answer;                      // of a request that was sent now
+  Status answer;                      // result of the request of remote_status()
   double answer_ms = 0;
   std::uint64_t failures = 0;  // in a row, of all processes
   double closed_for_ms = 0;    // until the next attempt; 0: requests are sent
@@ -113,7 +113,7 @@ struct RemoteStatus {
   RemoteTotals totals;
 };
 
-// What is known of each remote, without a request.
+// Returns the stored state of each remote without a request.
 std::vector<RemoteStatus> known_remotes(const CacheConfig& cache);
 // Sends one request to each remote.
 std::vector<RemoteStatus> remote_status(const CacheConfig& cache, const RemoteStores& stores);
@@ -127,12 +127,12 @@ struct TuningOutcome {  // for one remote
   Status failure;
 };
 
-// Signs winners for the device, TuningExchange::winners_text(), and writes them to every remote with
-// mode = "read_write", in place of what it has. invalid_argument: there is no such remote.
+// Signs the winners for the device and writes them to every remote with mode = "read_write". They replace the winners of
+// the remote. text: from TuningExchange::winners_text(). invalid_argument: no remote has this mode.
 Result<std::vector<TuningOutcome>> push_tuning(const CacheConfig& cache, const RemoteStores& stores,
                                                const DeviceInfo& device, std::string_view text);
 
-// Reads the winners that every remote has for the device. invalid_argument: no remote is configured.
+// Reads the winners for the device from every remote. invalid_argument: no remote is configured.
 Result<std::vector<TuningOutcome>> pull_tuning(const CacheConfig& cache, const RemoteStores& stores,
                                                const DeviceInfo& device);
 
@@ -142,16 +142,17 @@ struct LayerRequest {
   std::filesystem::path folder;    // created if it is missing
   std::string sign_with;           // name of a key in keys.d
   std::vector<std::string> which;  // as for inspect_program(); empty: all stored programs
-  std::filesystem::path bundle;    // take the programs of this bundle instead of the cache; empty: of the cache
+  std::filesystem::path bundle;    // source of the programs; empty: the cache
   std::string trust;               // for the bundle, as in ImportRequest
   CacheProgress progress = {};
 };
 
 struct LayerOutcome {
   std::uint64_t programs = 0, bytes = 0;
-  std::vector<BadEntry> bad;  // not valid; left out
+  std::vector<BadEntry> bad;  // not valid; not written
 };
 
+// Writes a layer: a folder of programs that one key signed.
 Result<LayerOutcome> create_layer(const CacheConfig& cache, const LayerRequest& request);
 
 }  // namespace kiln

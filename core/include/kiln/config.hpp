@@ -76,9 +76,9 @@ struct DeviceConfig {
   Fallback fallback = Fallback::report;
 };
 
-// Default cache folder and key file of this user: KILN_CACHE_DIR, else $XDG_CACHE_HOME/kiln, else ~/.cache/kiln;
-// KILN_KEY_FILE, else $XDG_STATE_HOME/kiln/key, else ~/.local/state/kiln/key. Empty if no variable has an absolute
-// path. No other thread may change the environment during the call.
+// Return the default cache folder and key file of this user. Cache folder: KILN_CACHE_DIR, else $XDG_CACHE_HOME/kiln, else
+// ~/.cache/kiln. Key file: KILN_KEY_FILE, else $XDG_STATE_HOME/kiln/key, else ~/.local/state/kiln/key. Empty if no variable
+// has an absolute path. No other thread may change the environment during the call.
 std::filesystem::path user_cache_directory();
 std::filesystem::path user_key_file();
 
@@ -87,14 +87,14 @@ struct RemoteConfig {
   std::string url;                   // http, https, s3, redis, rediss or file; without a user or a password
   bool writes = false;               // mode = "read_write"
   std::vector<std::string> writers;  // names of trusted keys; a program signed by any other key is not used
-  std::string sign_with;             // name of the secret key that signs what is written
+  std::string sign_with;             // name of the secret key that signs written programs
   std::string credentials;           // name of a file in credentials.d; empty: none
   std::string layout = "plain";      // "bazel"
   ConfigPlace place;
 };
 
-// The folders that have the keys for shared programs, in trust.d, keys.d and credentials.d: /etc/kiln, then
-// $XDG_CONFIG_HOME/kiln or ~/.config/kiln. A process with borrowed rights has only the first.
+// Returns the parent folders of trust.d, keys.d and credentials.d: /etc/kiln, then $XDG_CONFIG_HOME/kiln or ~/.config/kiln.
+// A process with elevated rights (set-user-ID) gets only the first.
 std::vector<std::filesystem::path> user_trust_folders();
 
 struct CacheConfig {
@@ -116,11 +116,11 @@ struct CacheConfig {
   std::string warm = "none";
   std::uint32_t warm_top = 20;           // number of programs for "top"
   std::vector<std::string> warm_labels;  // for "labels"
-  std::vector<RemoteConfig> remotes;     // asked in this order, after `directory` and `layers`
-  // Folders with signed programs, for reading only; searched after `directory`.
+  std::vector<RemoteConfig> remotes;     // searched in this order, after `directory` and `layers`
+  // Read-only folders with signed programs; searched after `directory`.
   std::vector<std::filesystem::path> layers;
   std::vector<std::string> layer_writers;  // names of trusted keys; empty: every trusted key
-  // Set by the environment or the application, never by a file: a file cannot bring its own keys.
+  // Set by the environment or the application. A configuration file cannot set it, so it cannot add trusted keys.
   std::vector<std::filesystem::path> trust_folders = user_trust_folders();
 };
 
@@ -136,7 +136,7 @@ struct SelectorConfig {
   std::string policy = "thompson";
   double ema_alpha = 0.1;
   double exploration = 0.02;
-  bool serve_while_building = true;    // run on another device while the best one builds, if the job names no device
+  bool serve_while_building = true;    // run on another device while the best device builds, if the job names no device
   bool log = false;                    // record decisions for `kiln selector replay`
   std::uint64_t max_log = 8ull << 20;  // bytes
 };
@@ -144,7 +144,7 @@ struct SelectorConfig {
 struct GeneratorConfig {
   std::string name = "dynamic_shaders";
   bool background = false;            // tune used shapes while idle, within selector.exploration
-  bool serve_while_building = false;  // run generic programs while those of the plan are built
+  bool serve_while_building = false;  // run generic programs while the programs of the plan are built
 };
 
 struct MetricsConfig {
@@ -161,20 +161,20 @@ struct KernelBindingConfig {
   std::string label;  // for messages: "bindings[0]", "images.photo"
   BindingKind kind = BindingKind::buffer;
   Access access = Access::invalid;               // read ("input"), write ("output") or read_write ("inout")
-  std::string input;                             // what is read ("input", "inout"): a file, "random:SEED" or "zeros:"
+  std::string input;                             // source of "input" and "inout": a file, "random:SEED" or "zeros:"
   std::string output;                            // file to write; empty: none. Equal to `input`: overwritten
-  Shape shape;                                   // empty: that of the file, or of `expect`
+  Shape shape;                                   // empty: the shape of the file, or of `expect`
   std::array<std::string, 8> shape_expressions;  // not empty: defines that element of `shape`, or of `size`
-  std::vector<std::int64_t> size;                // of an image: width, height, depth or layers; empty: that of the file
-  DType dtype = DType::invalid;                  // invalid: that of the file, or float32
+  std::vector<std::int64_t> size;                // of an image: width, height, depth or layers; empty: the file's size
+  DType dtype = DType::invalid;                  // invalid: the dtype of the file, or float32
   std::vector<double> numbers;                   // of "values" and "float", if any has a fraction
   std::vector<std::int64_t> integers;            // of "values" and "int" otherwise
   std::optional<std::uint32_t> number;           // GLSL: binding number; nullopt: by name or position
   std::string name;                              // GLSL: block, image or sampler name; empty: by number or position
   std::string expect;                            // .npy or .png file; empty: not compared
-  std::optional<Tolerance> tolerance;            // for `expect`; nullopt: that of the job
+  std::optional<Tolerance> tolerance;            // for `expect`; nullopt: the tolerance of the job
   std::uint64_t local_bytes = 0;                 // of "local"
-  std::uint64_t first = 0;                       // of a grid: element that is x
+  std::uint64_t first = 0;                       // of a grid: index of the element for x
   ImageFormat format = ImageFormat::declared;
   TextureFilter filter = TextureFilter::automatic;
   TextureWrap wrap = TextureWrap::clamp;
@@ -195,8 +195,8 @@ struct UniformConfig {
 struct JobConfig {
   std::string name;
   std::string op;   // "conv2d", "kernel", …
-  KernelSpec spec;  // of a layer; a kernel's is made from its source
-  // path, "random:SEED" or a PNG; empty: none. input: of gemm and add the matrix a
+  KernelSpec spec;  // of a layer; the spec of a kernel is made from its source
+  // A path, "random:SEED" or a PNG; empty: none. `input` is the operand a of gemm and add.
   std::string input, addend, weights, bias, output;
   bool verify = false;
   std::optional<Tolerance> tolerance;  // nullopt: default of operation and type
@@ -205,17 +205,17 @@ struct JobConfig {
   std::string device;                  // an id; empty: selected automatically
   // For op = "kernel":
   std::string source;
-  std::string text;   // the source itself; empty: in the file `source`
+  std::string text;   // text of the source; empty: read the file `source`
   std::string entry;  // OpenCL C kernel name; empty: the only kernel
   std::vector<Define> constants;
   std::vector<std::string> include;           // folders, relative to `base`
-  std::vector<KernelBindingConfig> bindings;  // those of `bindings` first, then `images`, `samplers` and `grid`
+  std::vector<KernelBindingConfig> bindings;  // the elements of `bindings`, then of `images`, `samplers` and `grid`
   std::vector<UniformConfig> uniforms;
   std::array<std::uint32_t, 3> workgroup{0, 0, 0};  // lanes; zeros: declared in the text
   std::array<std::uint32_t, 3> grid{1, 1, 1};
   std::array<std::string, 3> grid_expressions;  // as in UserKernelSpec
   std::vector<UserKernelSpec::Parameter> tune;
-  std::string expect;  // .npy file for the only output; empty: see the bindings
+  std::string expect;  // .npy file for the only output; empty: the bindings have their own `expect`
   std::filesystem::path base;
   ConfigPlace place;  // position of the job or of its table row
   // Position of each value: "device", "grid[1]", "bindings[0].input". Table rows share the positions of their job.
@@ -225,16 +225,17 @@ struct JobConfig {
   ConfigPlace place_of(std::string_view key) const;
 };
 
-// One step of a [[pipeline]]: an operation of a job whose input, output and bindings name tensors of the pipeline, or a
-// loop over steps of its own.
+// One step of a [[pipeline]]: an operation or a loop over steps. The input, output and bindings of an operation name tensors
+// of the pipeline.
 struct PipelineStepConfig {
   JobConfig job;
   std::uint32_t repeat = 1;
   std::vector<std::pair<std::string, std::string>> swap;  // tensors that exchange their names after each round
-  std::vector<PipelineStepConfig> steps;                  // not empty: a loop; of `job` only the name is set
+  std::vector<PipelineStepConfig> steps;                  // not empty: a loop; only the name is set in `job`
 };
 
-// One [[pipeline]]. `job` has what it shares with a job (name, device, verify, …); its bindings are the tensors.
+// One [[pipeline]]. `job` has the keys that jobs and pipelines share (name, device, verify, …). The bindings of `job` are the
+// tensors of the pipeline.
 struct PipelineConfig {
   JobConfig job;
   std::vector<PipelineStepConfig> steps;
