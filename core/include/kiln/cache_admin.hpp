@@ -65,7 +65,7 @@ struct CachedProgram {
   bool pending = false;          // not stored until persist
 };
 
-// A stored program that the cache does not load. Suspect: a process died while it loaded the program; the next use tests
+// A stored program that lookups skip. Suspect: a process died while it loaded the program; the next use tests
 // the program in a child process. Quarantined: a child process died while it loaded the program; until `until_s`, the
 // cache builds the program again.
 struct AsideProgram {

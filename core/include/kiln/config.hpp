@@ -94,7 +94,7 @@ struct RemoteConfig {
 };
 
 // Returns the parent folders of trust.d, keys.d and credentials.d: /etc/kiln, then $XDG_CONFIG_HOME/kiln or ~/.config/kiln.
-// A process with elevated rights (set-user-ID) gets only the first.
+// A process with elevated rights, such as set-user-ID, gets only the first.
 std::vector<std::filesystem::path> user_trust_folders();
 
 struct CacheConfig {
@@ -215,7 +215,7 @@ struct JobConfig {
   std::array<std::uint32_t, 3> grid{1, 1, 1};
   std::array<std::string, 3> grid_expressions;  // as in UserKernelSpec
   std::vector<UserKernelSpec::Parameter> tune;
-  std::string expect;  // .npy file for the only output; empty: the bindings have their own `expect`
+  std::string expect;  // .npy file for the only output; empty: each binding may have its own `expect`
   std::filesystem::path base;
   ConfigPlace place;  // position of the job or of its table row
   // Position of each value: "device", "grid[1]", "bindings[0].input". Table rows share the positions of their job.

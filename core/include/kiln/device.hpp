@@ -1,7 +1,6 @@
 // Device: runs programs and compiles, loads and serializes them. Driver: enumerates and opens the devices of one API.
 //
-// Thread-safety: every method of both from any thread. A device that needs its own threads (OpenGL) forwards calls to
-// them.
+// Thread-safety: every method of both classes from any thread. An OpenGL device forwards calls to its own threads.
 // Ownership: a Driver outlives its Devices; a Device outlives its buffers, programs and dispatches.
 // Errors: enumerate() is cheap and does not verify devices; open() may fail.
 //
@@ -48,20 +47,20 @@ struct DeviceInfo {
   // Parts of the ProgramKey; complete only after open().
   std::vector<std::pair<std::string, std::string>> device_identity;
   std::vector<std::pair<std::string, std::string>> driver_identity;
-  // Facts that decide how fast a program runs and not what it is, such as the number of compute units: parts of what
-  // the selector and the tuner learn for, not of the ProgramKey. May be empty.
+  // Facts that affect only the speed of a program, such as the number of compute units. Selector and tuner learn separately
+  // for different values. Not part of the ProgramKey. May be empty.
   std::vector<std::pair<std::string, std::string>> speed_identity;
 
   std::vector<Dialect> dialects;  // best first
   std::string shared_resource;    // devices with the same value compete for a resource: "host-cores"; empty: none
   // Equal for one hardware device under different drivers: "pci:0000:03:00.0", or "drm:" and the path of the render
-  // node. Empty: unknown, or no hardware of its own.
+  // node. Empty: unknown, or not a separate hardware device.
   std::string physical_id;
   bool serializes = false;  // serialize() and load() are supported
   bool wraps_host_memory = false;
   bool shares_memory = false;  // export_fd() and import_fd are supported
   bool shares_buffers = false;  // BufferDesc::part_of is supported
-  bool runs_chains = false;     // its generator writes plans of ChainSpec
+  bool runs_chains = false;     // the device's generator supports ChainSpec
   bool indirect_grids = false;  // PassLaunch::indirect is supported
   std::array<std::uint32_t, 3> max_grid{65535, 65535, 65535};
   std::array<std::uint32_t, 3> max_workgroup{1, 1, 1};
@@ -86,8 +85,8 @@ struct DeviceInfo {
 };
 
 struct PassLaunch {
-  // An empty grid. Nothing is computed and no binding is needed, but the device does the work of a program's first
-  // dispatch, such as generating machine code.
+  // An empty grid. The dispatch computes nothing and needs no bindings. But the device does the one-time work of a program's
+  // first dispatch, such as generating machine code.
   static constexpr std::array<std::uint32_t, 3> nothing{0, 0, 0};
 
   const Program* program = nullptr;
@@ -96,8 +95,8 @@ struct PassLaunch {
   // Binding of each resource in program->interface(). Empty: bindings[i] is the resource at binding or argument i.
   std::span<const ResourceSource> sources{};
   std::optional<IndirectGrid> indirect{};  // instead of `grid`
-  // false: it touches nothing that a pass since the last one with `waits` writes, and writes nothing that such a pass
-  // reads, so it needs no barrier before it. A device may ignore this.
+  // false: the pass needs no barrier before it. Compare it with the last pass with `waits` and all later passes: this pass
+  // does not read or write anything that they write, and does not write anything that they read. A device may ignore this.
   bool waits = true;
 };
 
@@ -106,7 +105,7 @@ struct Dispatch {
   std::span<const PassLaunch> passes;
 };
 
-// Of a ChainSpec: the time of each step, and the memory of the tensors between them.
+// Metrics of a ChainSpec: the time of each step, and the memory of the tensors between the steps.
 struct ChainFigures {
   std::vector<std::uint64_t> step_ns;
   std::uint64_t bytes = 0;
@@ -115,7 +114,7 @@ struct ChainFigures {
 struct FenceResult {
   std::uint64_t device_ns = 0;  // from device timestamps; 0: not available
   std::uint64_t begun_ns = 0;   // start time by Device::clock_ns(); 0: unknown
-  ChainFigures chain{};         // if a chain was dispatched alone; else empty
+  ChainFigures chain{};         // empty unless the dispatch was one chain
 };
 
 // The clock of a simulated device. Thread-safety: clock_ns() from any thread.
@@ -137,20 +136,20 @@ class Device {
 
   // Compiles the source and counts in WorkCounters::builds. The error has the complete log of the compiler.
   virtual Result<std::unique_ptr<Program>> build(const KernelSource& source) noexcept = 0;
-  // corrupt or unsupported: the driver refused the bytes, and the caller builds again.
+  // corrupt or unsupported: the driver refused the bytes; the caller must build the program again.
   virtual Result<std::unique_ptr<Program>> load(const KernelSource& source, const ProgramBinary& binary) noexcept = 0;
   // unsupported: DeviceInfo::serializes is false.
   virtual Result<ProgramBinary> serialize(const Program& program) noexcept = 0;
 
-  // Submits work and returns its value on the device's timeline (increasing, from 1). Work completes in order. Copies
-  // what it needs from the Dispatch; may run the work before it returns. unsupported: a program is blocked because it
-  // hung the device before; nothing ran.
+  // Submits work and returns its value on the device's timeline (increasing, from 1). Work completes in order. The caller
+  // may destroy the Dispatch after the call. The device may run the work before the call returns. unsupported: a program is
+  // blocked because it hung the device before; nothing ran.
   virtual Result<std::uint64_t> submit(const Dispatch& dispatch) noexcept = 0;
-  // Waits for a submitted value and returns the error of failed work. Each result can be taken once. timeout: the work
-  // may still run; the caller may wait again.
+  // Waits for a submitted value and returns the error of failed work. Returns each result once. timeout: the work may still
+  // run; the caller may wait again.
   virtual Result<FenceResult> wait(std::uint64_t value, Deadline deadline) noexcept = 0;
 
-  // The clock for times of this device: the host's steady clock or a simulated clock.
+  // Returns the time by this device's clock: the host's steady clock or a simulated clock.
   std::uint64_t clock_ns() const noexcept { return clock_ == nullptr ? now_ns() : clock_->clock_ns(); }
 
  protected:
@@ -177,11 +176,11 @@ class Driver {
   Driver& operator=(const Driver&) = delete;
   virtual ~Driver();
 
-  // Returns all devices, usable or not. A machine without the API returns an unusable entry or none. Opens none: limits,
-  // identity and the name may be missing from an entry until its device was opened. Id, kind, dialects, shared_resource
-  // and physical_id are there.
+  // Returns all devices, usable or not. On a machine without the API, returns an unusable entry or no entry. Opens no device.
+  // Each entry has id, kind, dialects, shared_resource and physical_id. Limits, identity and name may be missing until the
+  // device was opened.
   virtual std::vector<DeviceInfo> enumerate() = 0;
-  // not_found: no such id. unavailable: it cannot be opened now; the error has the reason.
+  // not_found: no such id. unavailable: the device cannot be opened now; the error has the reason.
   virtual Result<std::unique_ptr<Device>> open(std::string_view id) noexcept = 0;
 };
 

@@ -27,14 +27,14 @@
 namespace [[gnu::visibility("default")]] kiln {
 
 // Work with about the same run time: equal operation and kind of shape, similar FLOPs and data. Sizes are grouped by half
-// octaves of direct FLOPs and octaves of bytes. Each user kernel, and each pipeline, is a bucket of its own.
+// octaves of direct FLOPs and octaves of bytes. Each user kernel and each pipeline has a separate bucket.
 struct ShapeBucket {
   std::string operation;
   std::string family;  // "3x3 dense direct f32": shapes whose time depends on FLOPs in the same way
   std::string shape;   // family and size: "3x3 dense direct f32 @28.5/21"
   double flops = 0;    // of the work itself; 0: unknown
   double bytes = 0;    // bytes that must be moved at least once
-  double saving = 1;   // Operation::saving; of a pipeline, the largest of its steps
+  double saving = 1;   // Operation::saving; for a pipeline, the largest value of its steps
 
   ShapeBucket() = default;
   // Implicit: a spec is in one bucket. REQUIRES: validate(spec).ok().
@@ -88,7 +88,7 @@ struct Explanation {
   std::vector<std::string> words;         // one statement per line
 };
 
-// Circumstances of a run.
+// Conditions of a run.
 struct RunConditions {
   Status status;               // not ok: the run failed or timed out; its times are not learned
   bool contended = false;      // another user of a shared resource was active during the run
@@ -102,7 +102,7 @@ class DeviceSelector {
   DeviceSelector& operator=(const DeviceSelector&) = delete;
   virtual ~DeviceSelector();
 
-  // unavailable: there is no candidate.
+  // unavailable: no candidates.
   virtual Result<Choice> select(const ShapeBucket& work, std::span<const Candidate> candidates,
                                 const JobTerms& terms) noexcept = 0;
   // Returns what select() would choose now and why. Changes no state.

@@ -3,7 +3,7 @@
 //
 // Output size: out = (in + 2*pad - dilation*(kernel-1) - 1) / stride + 1, rounded down. Tensors are fp32, NCHW; weights
 // are [k, c/groups, r, s]; bias is [k]. Sizes are in bytes.
-// Thread-safety: values. Ownership: each owns its contents; a plan refers to tensors by index and shares its Constants.
+// Thread-safety: values. Ownership: each type owns its contents; a plan refers to tensors by index and shares its Constants.
 //
 //   kiln::Conv2dSpec spec;
 //   spec.c = 8, spec.h = 20, spec.w = 20, spec.k = 16, spec.r = 3, spec.s = 3, spec.pad_y = 1, spec.pad_x = 1;
@@ -27,10 +27,9 @@ namespace [[gnu::visibility("default")]] kiln {
 // relu: max(x, 0). relu6: min(max(x, 0), 6).
 enum class Activation : std::uint8_t { invalid = 0, none, relu, relu6 };
 enum class Bias : std::uint8_t { invalid = 0, none, per_channel };
-// average: of the elements inside the input; padding counts neither as a value nor as an element.
+// average: of the elements inside the input, without padding.
 enum class PoolKind : std::uint8_t { invalid = 0, maximum, average };
-// Allowed rounding error. direct: that of a plain sum of products. winograd: also the larger error of Winograd
-// transforms.
+// Allowed rounding error. direct: the error of a plain sum of products. winograd: the larger error of Winograd transforms.
 enum class Accuracy : std::uint8_t { invalid = 0, direct, winograd };
 
 std::string_view to_string(Activation activation) noexcept;
@@ -64,7 +63,8 @@ struct GemmSpec {
   bool operator==(const GemmSpec&) const = default;
 };
 
-// The maximum or the average of each window of a plane. r = h and s = w: of the whole plane (global pooling).
+// The maximum or the average of each window of a plane. With r = h and s = w, the window is the whole plane (global
+// pooling).
 struct Pool2dSpec {
   std::int64_t n = 1, c = 0, h = 0, w = 0;  // input
   std::int64_t r = 0, s = 0;                // window height, window width
@@ -78,7 +78,7 @@ struct Pool2dSpec {
   bool operator==(const Pool2dSpec&) const = default;
 };
 
-// A shape of one to four dimensions. Zeros at the end are dimensions that it does not have.
+// A shape of one to four dimensions. Zeros at the end mean fewer dimensions.
 using Extents = std::array<std::int64_t, 4>;
 Shape shape_of(const Extents& extents);
 
@@ -109,9 +109,9 @@ enum class TensorRole : std::uint8_t { invalid = 0, input, output, inout, consta
 enum class Dialect : std::uint8_t { invalid = 0, glsl, opencl_c, library, code_object };
 enum class Access : std::uint8_t { invalid = 0, read, write, read_write };
 
-// How a program reads a binding. texels, image: an array of texels of four floats each, read-only, through the texture
-// or image unit; the size is rounded up to a texel. uniforms: the tensor of a UserKernelSpec's uniforms, read-only.
-// pixels: the image or sampled texture of a user's kernel, copied from and to the tensor.
+// The way in which a program reads a binding. texels, image: a read-only array of texels of four floats each, through the
+// texture or image unit; the size is rounded up to a texel. uniforms: the tensor of a UserKernelSpec's uniforms, read-only.
+// pixels: the image or sampled texture of a user kernel; the device copies it from and to the tensor.
 enum class View : std::uint8_t { invalid = 0, storage, texels, image, uniforms, pixels };
 
 std::string_view to_string(Dialect dialect) noexcept;
@@ -127,12 +127,12 @@ bool is_define_text(std::string_view text) noexcept;  // one line that does not 
 
 // Type of a user kernel's binding. buffer: device memory. value: an argument by value (OpenCL C). local: local memory
 // of each workgroup, a pointer argument (OpenCL C). image, sampler: a GLSL image, sampler or texture, found by name.
-// sampler_state: the filter and wrap of a sampler that is declared apart from its textures (Vulkan), found by name.
-// grid: not for the program: three uint32 in device memory that are the grid when the kernel begins.
+// sampler_state: the filter and wrap of a separate sampler without a texture (Vulkan), found by name. grid: three uint32 in
+// device memory that define the grid when the kernel begins; the program does not see this binding.
 enum class BindingKind : std::uint8_t { invalid = 0, buffer, value, local, image, sampler, sampler_state, grid };
 
-// Texel formats of images, as GLSL's layout qualifiers name them. declared: the one in the program's text, or the
-// natural one for the tensor.
+// Texel formats of images, with the names of GLSL's layout qualifiers. declared: the format in the program's text, or the
+// default format for the tensor.
 enum class ImageFormat : std::uint8_t {
   declared = 0,
   rgba32f,
@@ -177,14 +177,14 @@ enum class ImageFormat : std::uint8_t {
 };
 inline constexpr std::size_t image_formats = 40;  // with `declared`
 
-// normalized: integers that stand for 0 to 1, or -1 to 1. real: floating point. integer: no conversion.
+// normalized: integers that represent 0 to 1 or -1 to 1. real: floating point. integer: no conversion.
 enum class TexelKind : std::uint8_t { invalid = 0, normalized, real, integer };
 struct ImageFormatFacts {
   std::string_view name;
   std::uint32_t channels = 0;
   TexelKind kind = TexelKind::invalid;
-  DType dtype = DType::invalid;  // of a tensor that holds every texel exactly
-  bool packed = false;           // no tensor has exactly these texels: it can be a result only
+  DType dtype = DType::invalid;  // of a tensor that represents every texel exactly
+  bool packed = false;           // no dtype has exactly these texels: the image can only be a result
 };
 const ImageFormatFacts& facts_of(ImageFormat format) noexcept;
 std::optional<ImageFormat> image_format_named(std::string_view name) noexcept;
@@ -194,8 +194,8 @@ enum class TextureWrap : std::uint8_t { clamp = 0, repeat, mirror, border };
 std::string_view to_string(TextureFilter filter) noexcept;
 std::string_view to_string(TextureWrap wrap) noexcept;
 
-// A kernel of the user. Its tensors are those of the bindings that have one (has_tensor()), in order, then one tensor
-// with the values of all uniforms, if any.
+// A kernel of the user. Its tensors are, in order, one per binding with has_tensor(), then one tensor with the values of all
+// uniforms, if any.
 struct UserKernelSpec {
   struct Binding {
     Access access = Access::invalid;  // buffer: any; value: read; local: read_write
@@ -204,20 +204,20 @@ struct UserKernelSpec {
     // Type and shape of the tensor, compared with the program's declaration. invalid: not compared.
     DType dtype = DType::invalid;
     Shape shape{};
-    // Resource of the binding. GLSL: the block with this name, else at binding `number`, else at the position in the
-    // list. OpenCL C: always the argument at the position in the list.
+    // Resource of the binding. GLSL: the block `name`; without a name, the block at binding `number`; without both, the block
+    // at the position in the list. OpenCL C: always the argument at the position in the list.
     std::string name{};
     std::optional<std::uint32_t> number{};
     // image, sampler: the tensor is [W], [H, W], [D, H, W] or [layers, …], with a last dimension of 1 to 4 channels.
     ImageFormat format = ImageFormat::declared;
     TextureFilter filter = TextureFilter::automatic;
     TextureWrap wrap = TextureWrap::clamp;
-    std::uint64_t first = 0;  // grid: element of the tensor that is x; y and z follow
-    bool picture = false;     // image, sampler: the tensor is [H, W, C]; where there are layers or a depth, one of them
+    std::uint64_t first = 0;  // grid: index of the tensor's element for x; y and z follow
+    bool picture = false;     // image, sampler: the tensor is [H, W, C], with one layer or a depth of one
     bool operator==(const Binding&) const = default;
   };
   // A GLSL uniform outside a block, or a member of a uniform block ("Params.scale"). The tensor of uniforms has its
-  // values, 8 bytes each: int64 for boolean and integer, double for number. They are converted to the declared type.
+  // values, 8 bytes each: int64 for boolean and integer, double for number. Kiln converts them to the declared type.
   struct Uniform {
     enum class Type : std::uint8_t { invalid = 0, boolean, integer, number };
     std::string name;
@@ -231,7 +231,7 @@ struct UserKernelSpec {
     bool operator==(const Parameter&) const = default;
   };
   std::string path;                   // for messages only, not part of the computation
-  std::vector<std::string> includes;  // for messages only: [i] is source string i + 1 of the #line directives
+  std::vector<std::string> includes;  // for messages only: [i] is the name of source string i + 1 in #line directives
   std::string text;
   Dialect dialect = Dialect::invalid;  // glsl or opencl_c
   std::string entry = "main";          // opencl_c: kernel name, or "main" for the only kernel
@@ -248,14 +248,14 @@ struct UserKernelSpec {
 };
 
 std::uint64_t values_in(const UserKernelSpec::Uniform& uniform) noexcept;  // product of its shape; 1 for a scalar
-inline bool has_tensor(BindingKind kind) noexcept {  // not local memory, nor a sampler without a texture
+inline bool has_tensor(BindingKind kind) noexcept {  // false: local memory, or a sampler without a texture
   return kind != BindingKind::local && kind != BindingKind::sampler_state;
 }
 
 using LayerSpec = std::variant<Conv2dSpec, GemmSpec, Pool2dSpec, AddSpec, SoftmaxSpec, ActivationSpec>;
 
-// Several layers as one program, which chooses the memory layout of the tensors between them. Steps run in order; each
-// tensor is written by at most one.
+// Several layers as one program. The program chooses the memory layout of the tensors between the layers. Steps run in
+// order. At most one step writes a tensor.
 struct ChainSpec {
   struct Tensor {
     Shape shape;                            // fp32
@@ -299,8 +299,8 @@ struct TensorDecl {
 // output; chain: its inputs, constants and outputs; kernel: bindings that have a tensor, [uniforms].
 std::vector<TensorDecl> tensors_of(const KernelSpec& spec);
 
-// The code of one pass. Deterministic: equal spec, device and variant give equal bytes. All members except `files` and
-// `spec` are part of the program's key.
+// The code of one pass. Equal spec, device and variant give equal bytes. All members except `files` and `spec` are part of
+// the program's key.
 struct KernelSource {
   Dialect dialect = Dialect::invalid;
   std::string text;
@@ -309,7 +309,7 @@ struct KernelSource {
   std::vector<Access> bindings;                     // one per binding, in order
   std::vector<View> views;                          // one per binding; empty: all are storage
   std::array<std::uint32_t, 3> workgroup{0, 0, 0};  // lanes; zeros: declared in the text
-  std::vector<std::string> files;  // for messages: [i] is source string i of #line; [0] is the text itself
+  std::vector<std::string> files;  // for messages: [i] is the name of source string i in #line; [0] is the name of `text`
   std::optional<KernelSpec> spec;  // library only: what to compute; text is canonical_text(*spec)
 };
 
@@ -321,7 +321,7 @@ struct Binding {
   std::uint32_t index = 0;  // into the plan's tensors, scratch, prepared or constants
 };
 
-// A grid that the device reads from a buffer when the pass begins: three uint32. A count of 0 runs nothing.
+// A grid of three uint32 that the device reads from a buffer when the pass begins. If a count is 0, the pass runs nothing.
 struct IndirectGrid {
   std::uint32_t binding = 0;  // index into the pass's bindings
   std::uint64_t offset = 0;   // bytes; a multiple of 4

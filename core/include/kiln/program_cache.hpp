@@ -1,9 +1,9 @@
-// ProgramCache: finds a program by key in memory, then on disk, then builds it.
+// ProgramCache: looks for a program by key in memory, then on disk, and builds it if it is absent.
 //
 // Errors: a failed tier counts as a miss; only a failed build is an error. Times are in nanoseconds unless named
 // otherwise, sizes in bytes.
-// Thread-safety: every method from any thread. Ownership: cache and handles share the programs; the cache must be
-// destroyed before the devices of its programs.
+// Thread-safety: every method from any thread. Ownership: cache and handles share the programs. Destroy the cache before the
+// devices of its programs.
 //
 //   auto acquired = cache.get_or_build(key, source, device);
 //   if (!acquired) return acquired.error();
@@ -45,11 +45,11 @@ struct RejectedCounts {
   std::uint64_t quarantined = 0;
 };
 
-// Programs that came from layers and remotes, or were written to remotes.
+// Counts of programs that the cache read from layers and remotes, or wrote to remotes.
 struct SharedCounts {
   std::uint64_t layer_hits = 0;
   std::uint64_t hits = 0;     // of remotes
-  std::uint64_t asked = 0;    // requests to remotes for a program
+  std::uint64_t asked = 0;    // requests for a program that were sent to remotes
   std::uint64_t absent = 0;   // programs that no remote has
   std::uint64_t skipped = 0;  // not requested: building costs less than three round trips
   std::uint64_t late = 0;     // the answer took too long: the program was built meanwhile
@@ -64,7 +64,7 @@ struct SharedCounts {
   std::uint64_t unleased_builds = 0;  // built without a lease: another machine may build the same program
 };
 
-// Names and members of SharedCounts, in order: as in reports.
+// Returns the names and members of SharedCounts in the order of reports.
 std::span<const std::pair<const char*, std::uint64_t SharedCounts::*>> shared_count_names() noexcept;
 
 struct CacheStats {
@@ -72,7 +72,7 @@ struct CacheStats {
   std::uint64_t disk_hits = 0;
   std::uint64_t misses = 0;
   std::uint64_t builds = 0;         // programs built that the device can serialize
-  std::uint64_t prepared = 0;       // other programs made, for this process only
+  std::uint64_t prepared = 0;       // other programs, created for this process only
   std::uint64_t failed_builds = 0;  // failed builds of both kinds
   std::uint64_t waits = 0;          // requests that waited for a build or load of another thread
   std::uint64_t evictions = 0;      // from memory
@@ -90,8 +90,8 @@ struct CacheStats {
   std::uint64_t disk_evictions = 0;  // from disk, to stay within max_disk
   // Misses answered with the error of an earlier build, without a compiler run.
   std::uint64_t negative_hits = 0;
-  // Miss reasons besides `rejected`: not in the cache (never stored, or no longer there); evicted by this process;
-  // another thread took too long to make it.
+  // Miss reasons besides `rejected`. absent: never stored, or removed since. evicted: by this process. timed_out: the build
+  // of another thread took too long.
   std::uint64_t absent = 0;
   std::uint64_t evicted = 0;
   std::uint64_t timed_out = 0;
@@ -102,10 +102,10 @@ struct CacheStats {
 struct KeptProgram {
   ProgramKey key;
   KernelSource source;
-  double expected_ms = 0;  // time that preloading it is expected to save; decreases with its place in the list
+  double expected_ms = 0;  // expected time saved by preloading, in ms; decreases with the position in the list
 };
 
-// One request of get_or_build_all(). The objects it points to must outlive the call.
+// One request of get_or_build_all(). The pointers must be valid during the call.
 struct ProgramRequest {
   const ProgramKey* key = nullptr;
   const KernelSource* source = nullptr;
@@ -120,13 +120,12 @@ class ProgramCache {
   ProgramCache& operator=(const ProgramCache&) = delete;
   virtual ~ProgramCache();
 
-  // Returns the program for the key. Concurrent requests share one build. REQUIRES: `key` was made from `source` and
-  // `device`. All waiting requests get the error of a failed build; the cache may return the error of a compiler again
-  // without a new build.
+  // Returns the program for the key. Concurrent requests share one build and the error of a failed build. Later requests may
+  // get the compiler's error again without a new build. REQUIRES: `key` was made from `source` and `device`.
   virtual Result<Acquired> get_or_build(const ProgramKey& key, const KernelSource& source, Device& device) noexcept = 0;
 
-  // Lookup in memory only, for hot loops; neither call takes a lock. nullptr: not in memory. The pointer is valid for
-  // the lifetime of the guard.
+  // Lookup in memory only and without a lock, for hot loops. find() returns nullptr if the program is not in memory. The
+  // pointer is valid for the lifetime of the guard.
   virtual Guard enter() noexcept = 0;
   virtual const Program* find(const Digest& digest, const Device& device, const Guard& guard) noexcept = 0;
 
@@ -139,7 +138,7 @@ class ProgramCache {
   virtual void record(const ProgramKey& key, const Device& device, const Measurement& measurement,
                       double gflops) noexcept = 0;
 
-  // Evicts unused programs under memory pressure. Call it when idle and before a job that may only hit; loads and
+  // Evicts unused programs under memory pressure. Call it when idle and before a job without loads or builds; loads and
   // builds call it themselves. It reads the pressure at most four times per second. The default does nothing.
   virtual void trim_memory() noexcept;
 
@@ -159,19 +158,19 @@ class WarmableCache {
   // Receives the result of the request with index `place`, on a working thread, one call at a time. Return false to
   // start no further request.
   using OnAnswer = std::function<bool(std::size_t place, Result<Acquired> answer)>;
-  // Processes requests in order on `threads` threads, the caller included. Programs that another thread or process is
-  // building are deferred to the end, so that processes with one list divide the builds.
+  // Processes requests in order on `threads` threads, including the calling thread. If another thread or process builds a
+  // program, its request is deferred to the end, so that processes with the same list divide the builds.
   virtual void get_or_build_all(std::span<const ProgramRequest> requests, unsigned threads,
                                 const OnAnswer& on_answer) noexcept = 0;
-  // Returns at most `most` stored programs for the device, largest expected time savings first. Walks the folder.
+  // Returns at most `most` stored programs for the device, largest expected time savings first. Reads the whole folder.
   virtual std::vector<KeptProgram> kept(const Device& device, std::size_t most) noexcept = 0;
-  // Publishes programs pending because of auto_save = false. Returns the number of entries written.
+  // Stores programs that are pending because of auto_save = false. Returns the number of written entries.
   virtual Result<std::uint64_t> persist() noexcept = 0;
 };
 
-// Builds a program in another process, so that a compiler crash or hang does not affect this one. nullopt: not
-// supported for this device. invalid_argument: the compiler refused the program, crashed or reached a limit; the error
-// names the program. Called from any thread.
+// Builds a program in another process, so that a crash or hang of the compiler does not affect this process. Called from any
+// thread. nullopt: not supported for this device. invalid_argument: the compiler refused the program, crashed or reached a
+// limit; the error names the program.
 using BuildApart = std::function<std::optional<Result<ProgramBinary>>(const ProgramKey& key, const KernelSource& source,
                                                                       const Device& device)>;
 
@@ -201,11 +200,11 @@ struct CacheContext {
   // no: the cache starts no thread in the process, except on request.
   OwnThreads own_threads = OwnThreads::yes;
   TraceSink* trace = nullptr;  // outlives the cache; null: no trace
-  // Tests a program that was being loaded when a process died. Empty: the program is built again, and quarantined if
-  // this happens twice within an hour.
+  // Tests a program that was being loaded when a process died. Empty: the cache builds the program again, and quarantines it
+  // if a process dies twice within an hour.
   LoadTrial try_in_child{};
   BuildApart build_apart{};  // empty: programs are built in this process
-  // By the scheme of the URL. Core adds "file"; a remote of another scheme is reported and not used.
+  // By the scheme of the URL. Core adds "file". The cache reports a remote with an unknown scheme and does not use it.
   std::map<std::string, RemoteStoreFactory> remote_stores{};
 };
 
