@@ -40,8 +40,8 @@ enum class BufferUsage : std::uint8_t {
   upload,    // written by the host for each job, read by programs
   readback,  // written by programs, read by the host
   storage,   // intermediate data and packed forms: normally used by programs only
-  constant,  // written once by the host before its first dispatch, then read-only: a device may keep packed forms with
-             // it
+  constant,  // written once by the host before its first dispatch, then read-only: a device may store packed forms with
+             // the buffer
 };
 
 struct BufferDesc {
@@ -53,9 +53,9 @@ struct BufferDesc {
   // Not negative: imports the memory of this descriptor (dma-buf); the device duplicates the descriptor. unsupported:
   // DeviceInfo::shares_memory is false.
   int import_fd = -1;
-  // Not null: the buffer is the first `bytes` bytes of this buffer's memory, which must be as large, belong to the same
-  // device, have usage storage, be no part itself and outlive it. The caller orders accesses to both. unsupported:
-  // DeviceInfo::shares_buffers is false.
+  // Not null: the new buffer uses the first `bytes` bytes of the memory of `part_of`. REQUIRES: `part_of` has at least
+  // `bytes` bytes, the same device, usage storage and no `part_of`, and it outlives the new buffer. The caller orders
+  // accesses to both buffers. unsupported: DeviceInfo::shares_buffers is false.
   class Buffer* part_of = nullptr;
 };
 
@@ -70,9 +70,9 @@ class Buffer {
   // invalid_argument: the range exceeds the buffer; nothing is transferred.
   virtual Status write(std::uint64_t offset, std::span<const std::byte> from) noexcept = 0;
   virtual Status read(std::uint64_t offset, std::span<std::byte> to) noexcept = 0;
-  // The buffer's memory if the host can access it at any time, otherwise empty.
+  // Returns the buffer's memory if the host can access it at any time, otherwise an empty span.
   virtual std::span<std::byte> mapped() noexcept = 0;
-  // Exports a descriptor for another device or API. unsupported unless DeviceInfo::shares_memory.
+  // Exports a descriptor for another device or API. unsupported: DeviceInfo::shares_memory is false.
   virtual Result<UniqueFd> export_fd() noexcept = 0;
 };
 

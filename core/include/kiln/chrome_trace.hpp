@@ -1,9 +1,9 @@
 // ChromeTrace: collects trace spans and writes them as Chrome trace events, for Perfetto and chrome://tracing.
 //
-// Each device is a process with one lane per slot, and each job has its stages inside. One more process has a lane per
-// area and thread. An arrow leads from a choice of device to the first job after it. Times are microseconds from the
-// first event, on the host's clock. Events of a lane are sorted by time, outer events before inner ones.
-// Thread-safety: every method from any thread. Ownership: a value that holds all spans.
+// Each device is a process with one lane per slot. A job contains its stages. One more process has one lane per area and
+// thread. An arrow connects a choice of device with the first job after it. Times are in microseconds since the first
+// event, on the host's clock. Events of a lane are sorted by time, and outer events come before inner events.
+// Thread-safety: every method from any thread. Ownership: a value that owns all spans.
 //
 //   kiln::ChromeTrace spans;
 //   auto traced = kiln::Runtime::create(config, registry, {}, &spans);
@@ -27,7 +27,7 @@ class ChromeTrace final : public TraceSink {
   void add_event(const TraceEvent& event) noexcept override;
   void add_link(const TraceLink& link) noexcept override;
   std::string json() const;
-  // The same; removes all spans.
+  // Returns json() and removes all spans.
   std::string take_json();
 
  private:

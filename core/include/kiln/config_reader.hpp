@@ -1,8 +1,8 @@
 // Configuration reader: reads the TOML file, environment and command line into a typed Config and reports all problems
 // at once.
 //
-// Precedence: defaults < file < environment < command line. The environment is that of the process unless the caller
-// passes another one.
+// Precedence: defaults < file < environment < command line. The reader uses the environment of the process unless the
+// caller passes another one.
 // Thread-safety: functions from any thread. Ownership: values. Sizes are in bytes.
 //
 //   const kiln::ConfigReading reading = kiln::read_config({});
@@ -24,8 +24,8 @@
 
 namespace [[gnu::visibility("default")]] kiln {
 
-// place.line is 0 for a problem outside a file; place.file then names the source ("KILN_LOG", "--set a.b=1", or a file
-// that could not be read).
+// place.line is 0 for a problem outside a file. place.file is then the name of the source: "KILN_LOG", "--set a.b=1", or a
+// file that could not be read.
 struct ConfigProblem {
   ConfigPlace place;
   std::string message;
@@ -41,7 +41,7 @@ std::map<std::string, std::string> configuration_environment(const char* const* 
 std::map<std::string, std::string> configuration_environment();
 
 struct ConfigSources {
-  std::optional<std::filesystem::path> file;  // nullopt: the file named by KILN_CONFIG, if any
+  std::optional<std::filesystem::path> file;  // nullopt: the file in KILN_CONFIG, or no file
   // HOME, XDG_CACHE_HOME, XDG_STATE_HOME, KILN_*. Empty values and relative paths in HOME and XDG_* count as unset.
   // Without a home, cache.directory or cache.key_file is empty and nothing is stored on disk.
   std::map<std::string, std::string> environment = configuration_environment();
@@ -58,20 +58,19 @@ struct ConfigReading {
 };
 
 ConfigReading read_config(const ConfigSources& sources);
-// The same for a text instead of a file; sources.file is ignored. name: of the text in messages; its folder is the base of
+// Reads a text instead of a file. Ignores sources.file. name: the name of the text in messages; its folder is the base of
 // relative paths.
 ConfigReading read_config_text(std::string_view text, const std::string& name, const ConfigSources& sources);
 
-// Checks each [plugin.NAME] section against the keys that the plugin publishes. The section of a plugin in plugins.load
-// without an entry in `keys` is skipped, because that plugin was not loaded. The section of a plugin that is not in
-// plugins.load is a problem.
+// Checks each [plugin.NAME] section against the keys that the plugin publishes. A section of a plugin that is not in
+// plugins.load is a problem. Skips a plugin that is in plugins.load but not in `keys`, because it was not loaded.
 std::vector<ConfigProblem> check_plugin_sections(const Config& config,
                                                  const std::map<std::string, std::vector<ConfigKey>>& keys);
 
-// Returns the section with defaults filled in. A value that check_plugin_sections() rejects is replaced by its default.
+// Returns the section with defaults filled in. Replaces a value that check_plugin_sections() rejects by its default.
 PluginSettings plugin_settings(const Config& config, const std::string& plugin, std::span<const ConfigKey> keys);
 
-// Formats one line per key, "(origin) key = value": fixed sections in the order of the documentation, plugin keys,
+// Returns one line per key, "(origin) key = value": fixed sections in the order of the documentation, then plugin keys, then
 // jobs.
 std::string show_config(const Config& config, const std::map<std::string, std::vector<ConfigKey>>& keys);
 // The same as one JSON object: {"schema", "values": [{"key", "value", "origin", "detail"}], "jobs": […]}.
@@ -85,11 +84,11 @@ std::string default_config_text();
 Result<std::uint64_t> parse_size(std::string_view text);
 Result<std::chrono::nanoseconds> parse_duration(std::string_view text);
 
-// Sorts problems by place, those of `first_file` before those of other files, and removes repeated ones.
+// Sorts problems by place, with `first_file` before other files, and removes duplicates.
 void sort_problems(std::vector<ConfigProblem>& problems, const std::string& first_file);
 
-// The folder of this user's key and of the journal of results (kiln/result_files.hpp). Empty: the environment names no
-// home.
+// Returns the folder of this user's key and of the journal of results (kiln/result_files.hpp). Empty: the environment has no
+// home folder.
 std::filesystem::path user_state_folder();
 
 }  // namespace kiln

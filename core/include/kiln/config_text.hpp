@@ -1,8 +1,8 @@
-// Configuration text: values as TOML's syntax has them, and what a person most likely meant by an unknown word. For
-// messages and for what `config show` prints.
+// Configuration text: formats values in TOML syntax, and finds the most similar known word for an unknown word. Messages and
+// `config show` use it.
 //
-// Thread-safety: pure functions. Ownership: texts are the caller's; nearest_word() and close_word() borrow from the
-// candidates.
+// Thread-safety: pure functions. Ownership: the caller owns the texts; the results of nearest_word() and close_word() refer
+// to the candidates.
 //
 //   if (auto meant = kiln::config::close_word(word, names)) message += "; nearest: " + std::string(*meant);
 #pragma once
@@ -16,22 +16,22 @@
 namespace kiln {
 namespace [[gnu::visibility("default")]] config {
 
-// In quotes, with escapes for quotes, backslashes and control characters: always one line.
+// Returns the text on one line in quotes, with escapes for quotes, backslashes and control characters.
 std::string toml_text(std::string_view text);
 
-// Bare where it can be, else in quotes.
+// Returns a bare key if TOML allows it, else a quoted key.
 std::string toml_key(std::string_view key);
 
-// Always recognisable as floating point, and read back as the same value: "2.0", "1e+30", "nan".
+// Returns a TOML floating-point number that parses to the same value: "2.0", "1e+30", "nan".
 std::string print_number(double number);
 
-// Insertions, deletions, replacements and swaps of neighbours that turn one word into the other. Only the first 128
-// bytes of each word are compared.
+// Returns the number of insertions, deletions, replacements and swaps of neighbours that turn one word into the other.
+// Compares only the first 128 bytes of each word.
 std::size_t edit_distance(std::string_view from, std::string_view to);
 
-// The candidate with the least distance; of several, the one that begins most alike. Empty where there is no candidate.
+// Returns the candidate with the least distance; of several, the one with the longest common start. Empty: no candidates.
 std::string_view nearest_word(std::string_view word, std::span<const std::string_view> candidates);
-// The same, upper and lower case being alike, where at most a third of the word's letters differ: a typing error.
+// Returns the nearest word without regard to case. nullopt: more than a third of the word's letters differ.
 std::optional<std::string_view> close_word(std::string_view word, std::span<const std::string_view> candidates);
 
 }  // namespace config

@@ -1,4 +1,4 @@
-// Digest: a SHA-256 hash that identifies content; and KeyEncoder, the canonical encoding of program keys.
+// Digest: a SHA-256 hash that identifies content. KeyEncoder: the canonical encoding of program keys.
 //
 // Each field is encoded as: u32 length of the name, name, u64 length of the value, value. Integers are little endian.
 // Different field lists have different encodings, so "ab"+"c" differs from "a"+"bc".
@@ -37,7 +37,7 @@ Digest sha256(std::span<const std::byte> bytes) noexcept;
 Digest sha256(std::string_view text) noexcept;
 
 struct DigestHash {
-  // The digest is uniformly distributed already: its first eight bytes are the hash.
+  // The digest is uniformly distributed, so its first eight bytes are the hash.
   std::size_t operator()(const Digest& digest) const noexcept {
     std::size_t hash;
     std::memcpy(&hash, digest.bytes.data(), sizeof hash);
@@ -64,7 +64,7 @@ struct KeyField {
   bool operator==(const KeyField&) const = default;
 };
 
-// Returns the fields that a KeyEncoder wrote, in order. nullopt: not a complete encoding, or more than 65,536 fields.
+// Returns the fields that a KeyEncoder wrote, in order. nullopt: an incomplete encoding, or more than 65,536 fields.
 std::optional<std::vector<KeyField>> decode_key_material(std::string_view material);
 
 }  // namespace kiln

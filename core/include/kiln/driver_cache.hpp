@@ -1,6 +1,6 @@
-// Driver cache: checks and prepares the folder in which a driver keeps its own cache.
+// Driver cache: checks and prepares the folder of a driver's own cache.
 //
-// A driver runs machine code from this folder without a check, so only this user may be able to write to it.
+// A driver runs machine code from this folder without a check, so no other user may have write access to the folder.
 // Thread-safety: functions from any thread. Ownership: values.
 //
 //   for (const auto& [name, value] : kiln::driver_environment(config)) {
@@ -16,7 +16,7 @@
 
 namespace [[gnu::visibility("default")]] kiln {
 
-// Value of MESA_SHADER_CACHE_DIR that disables the driver's cache: no folder can be created below this path.
+// Value of MESA_SHADER_CACHE_DIR that disables the driver's cache, because no folder can be created below this path.
 // MESA_SHADER_CACHE_DISABLE would also disable program binaries.
 inline constexpr const char* no_driver_cache = "/proc/self/exe/";
 
@@ -26,14 +26,15 @@ Status check_private_folder(const std::filesystem::path& folder);
 
 // Prepares the folder named by driver_environment(). On failure, set no_driver_cache instead.
 //
-// Creates missing folders (0700), removes folders of ended processes, and allocates the blocks of the file that Mesa
-// maps, because a write to an unallocated page on a full disk ends the process. The folder belongs to this process: the
-// program cache fills it with authenticated files and removes it with the last cache of the process.
-// unavailable: other users can change the folder, which is not modified. io: it cannot be created, or the disk is full.
+// Creates missing folders (0700) and removes folders of ended processes. Allocates the blocks of the file that Mesa maps,
+// because a write to an unallocated page on a full disk ends the process. Only this process uses the folder: the program
+// cache fills it with authenticated files, and the last cache of the process removes it.
+// unavailable: other users can change the folder; the function did not change it. io: the folder cannot be created, or the
+// disk is full.
 Status prepare_driver_cache(const std::filesystem::path& folder);
 
-// Returns the digest (64 digits) of driver build, code-changing settings and processor from a folder name chosen by
-// driver_environment(). Empty: another kind of path.
+// Returns the digest (64 digits) of driver build, code-changing settings and processor, from a folder name that
+// driver_environment() returned. Empty: another path.
 std::string driver_setting_of(const std::filesystem::path& folder);
 
 }  // namespace kiln

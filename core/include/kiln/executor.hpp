@@ -1,8 +1,8 @@
 // Executor: runs plans on devices asynchronously, with a limited number of jobs in flight and one submit thread per
 // device.
 //
-// Thread-safety: every method from any thread. Ownership: a submission holds its programs and tensors until its fence
-// completes, whether or not anyone calls wait(). Destroy the executor before its devices.
+// Thread-safety: every method from any thread. Ownership: a submission owns references to its programs and tensors until
+// its fence is reached, also without a call of wait(). Destroy the executor before its devices.
 // Errors: every method returns a Status or Result. Times are in nanoseconds.
 //
 //   auto fence = executor.submit(std::move(submission));
@@ -24,12 +24,12 @@
 
 namespace [[gnu::visibility("default")]] kiln {
 
-// A tensor of a recording in device memory. Tensors that are never needed at the same time share memory. Its contents
-// are undefined until a submission writes them, and after the replay.
+// A tensor of a recording in device memory. Tensors that are never needed at the same time share memory. The contents are
+// undefined before a submission writes them, and after the replay.
 struct DeviceTensor {
   std::uint64_t bytes = 0;
   std::shared_ptr<const HostTensor> before;  // copied to the device before each replay; null: nothing
-  std::shared_ptr<HostTensor> after;         // gets the contents at the end of each replay; null: nobody does
+  std::shared_ptr<HostTensor> after;         // receives the contents at the end of each replay; null: nothing
 };
 
 // One tensor of a request. Exactly one member is set, depending on the tensor's role.
@@ -39,9 +39,9 @@ struct TensorArgument {
   std::shared_ptr<const DeviceTensor> device{};  // input, output, inout of a recorded submission
 };
 
-// ordered: the job finishes after all earlier jobs of its queue. unordered: it finishes when its own outputs are in
-// host memory, even if outputs of earlier jobs are still being read back, or at once if it fails before submission. In
-// both cases the device works in the order of the fences (Device::submit).
+// ordered: the job finishes after all earlier jobs of its queue. unordered: the job finishes when its own outputs are in
+// host memory, even if outputs of earlier jobs are still being read back. A job that fails before submission finishes at
+// once. In both cases the device works in the order of the fences (Device::submit).
 enum class Completion : std::uint8_t { invalid = 0, ordered, unordered };
 
 struct Submission {
@@ -51,12 +51,12 @@ struct Submission {
   std::vector<ProgramHandle> prepare_programs;  // one per prepare pass
   std::vector<TensorArgument> tensors;          // one per tensor of the plan
   Deadline deadline;                            // of the whole job; after it, wait() returns timeout
-  // Uploads the outputs first, so that poisoned values reach device memory. No figure includes the time.
+  // Uploads the outputs first, so that device memory contains the poisoned values. No measurement includes the time.
   bool upload_outputs = false;
   Completion completion = Completion::ordered;
   std::vector<std::vector<ResourceSource>> sources{};  // PassLaunch::sources per pass; empty: none
-  // The submitting thread calls wait() for this job next. Where nothing else is in flight, the executor serves a job
-  // that has been short before on that thread, which saves waking one of its own.
+  // The submitting thread calls wait() for this job next. If nothing else is in flight and the job was short before, the
+  // executor then runs the job on that thread and need not wake its own threads.
   bool waits_next = false;
 };
 
@@ -66,10 +66,10 @@ struct Fence {
   std::uint64_t value = 0;
 };
 
-// A sequence of submissions that is checked and bound to device memory once and can run many times as one job. It
+// A sequence of submissions that is checked and bound to device memory once and can run many times as one job. A replay
 // uploads tensors that are read before they are written, runs all passes in order, and reads back all written tensors.
-// Tensors passed from one submission to a later one remain on the device.
-// Ownership: holds everything that its submissions hold, and their device.
+// Tensors from one submission to a later one remain on the device.
+// Ownership: owns references to the device and to the programs and tensors of its submissions.
 class Recording {
  public:
   Recording() = default;
@@ -77,14 +77,14 @@ class Recording {
   Recording& operator=(const Recording&) = delete;
   virtual ~Recording();
   virtual std::size_t jobs() const noexcept = 0;
-  // false also where the executor does not know.
+  // Returns whether a replay is in flight. Also returns false if the executor cannot determine it.
   virtual bool in_flight() const noexcept { return false; }
 
-  // Bytes of device memory of all DeviceTensors, and the most that are needed at the same time.
+  // Bytes of device memory of all DeviceTensors, and the largest number of bytes that are needed at the same time.
   std::uint64_t device_bytes = 0, live_bytes = 0;
-  // true: the next replay submits one submission after another and stores in `measured` what each took, by the host's
-  // clock if the device has no time stamps. An executor that does not support this leaves it empty. Not while a replay
-  // is in flight.
+  // true: the next replay runs the submissions one after another and stores their times in `measured`. Without device
+  // timestamps, the times are by the host's clock. Without support in the executor, `measured` is empty. Do not change this
+  // member while a replay is in flight.
   bool measures_each = false;
   std::vector<FenceResult> measured;
 };
@@ -96,27 +96,27 @@ class Executor {
   Executor& operator=(const Executor&) = delete;
   virtual ~Executor();  // waits for jobs in flight, up to the configured timeout
 
-  // Blocks while all slots of the device are in use. timeout: no slot became free before the deadline. cancelled:
-  // none did before the thread's current_stop() was set.
+  // Blocks while all slots of the device are in use. timeout: no slot became free before the deadline. cancelled: the
+  // thread's current_stop() was set before a slot became free.
   virtual Result<Fence> submit(Submission submission) noexcept = 0;
-  // Waits until the outputs are in host memory. timeout: the job continues, and the caller may wait again. Each result
-  // can be taken once; a second call returns not_found.
+  // Waits until the outputs are in host memory. timeout: the job continues, and the caller may wait again. Returns each
+  // result once; a second call returns not_found.
   virtual Result<Measurement> wait(Fence fence, Deadline deadline) noexcept = 0;
-  // Expected wait of a new job for the device, in nanoseconds, estimated from recent jobs.
+  // Returns the expected wait of a new job for the device, in nanoseconds, estimated from recent jobs.
   virtual std::uint64_t backlog_ns(const Device& device) const noexcept = 0;
 
-  // ok: the job was not submitted, and wait() returns cancelled. unavailable: it was already submitted and will
-  // complete. not_found: finished or unknown. unsupported: the executor cannot cancel.
+  // ok: the job was not submitted, and wait() returns cancelled. unavailable: the job was already submitted and will
+  // complete. not_found: the job is finished or unknown. unsupported: the executor cannot cancel.
   virtual Status cancel(Fence fence) noexcept;
-  // Returns the index of a fence with a finished result that was not taken. not_found: no fence can finish any more.
-  // unsupported: this executor has no wait for several fences.
+  // Returns the index of a fence with a finished result that wait() has not returned. not_found: no fence has an
+  // outstanding result. unsupported: this executor cannot wait for several fences.
   virtual Result<std::size_t> wait_any(std::span<const Fence> fences, Deadline deadline) noexcept;
 
-  // Creates a Recording for replay() on this executor. invalid_argument: no submissions, or different devices. Ignores
-  // the deadlines and completion orders of the submissions.
+  // Creates a Recording for replay() on this executor. Ignores the deadlines and completion orders of the submissions.
+  // invalid_argument: no submissions, or different devices.
   virtual Result<std::shared_ptr<Recording>> record(std::vector<Submission> submissions) noexcept;
-  // Submits the recording as one job with one fence. invalid_argument: it is still in flight or belongs to another
-  // executor.
+  // Submits the recording as one job with one fence. invalid_argument: the recording is still in flight or belongs to
+  // another executor.
   virtual Result<Fence> replay(const std::shared_ptr<Recording>& recording, Deadline deadline) noexcept;
 };
 

@@ -1,12 +1,13 @@
-// FenceExchange: an optional ability of a Device to order its work with that of other drivers, without the host waiting.
+// FenceExchange: an optional interface of a Device that orders work between drivers without a wait on the host.
 //
-// A fence is a sync_file: a descriptor of Linux that a driver signals when work ends, and that another driver's queue
-// waits for. Vulkan knows it as a semaphore of handle type SYNC_FD, OpenGL as EGL_ANDROID_native_fence_sync, the kernel's
-// amdgpu interface as a point of a sync object.
+// A fence is a sync_file, a Linux file descriptor. One driver signals it when work ends, and the queue of another driver
+// waits for it. In Vulkan it is a semaphore of handle type SYNC_FD, in OpenGL EGL_ANDROID_native_fence_sync, in the kernel's
+// amdgpu interface a point of a sync object.
 //
-// Query a Device for it with dynamic_cast. Memory passes between the devices by BufferDesc::import_fd and
+// Query a Device for it with dynamic_cast. To share memory between the devices, use BufferDesc::import_fd and
 // Buffer::export_fd().
-// Thread-safety: every method from any thread. Ownership: the device's; descriptors as the methods say.
+// Thread-safety: every method from any thread. Ownership: the object is part of the device. The caller owns exported
+// descriptors and the descriptors that it passes.
 //
 //   auto* from = dynamic_cast<kiln::FenceExchange*>(&first);
 //   auto* to = dynamic_cast<kiln::FenceExchange*>(&second);
@@ -30,12 +31,12 @@ class FenceExchange {
   FenceExchange& operator=(const FenceExchange&) = delete;
   virtual ~FenceExchange();
 
-  // A sync_file that is signalled when the submitted work ends, successfully or not. It may still be queued. The fence
-  // may also wait for what was submitted between `value` and this call. unsupported: the driver has no such
-  // descriptors. not_found: no such submission.
+  // Returns a sync_file that is signalled when the submitted work ends, with or without an error. The work may still be
+  // queued. The fence may also wait for work that was submitted between `value` and this call. unsupported: the driver has
+  // no such descriptors. not_found: no such submission.
   virtual Result<UniqueFd> export_fence(std::uint64_t value) noexcept = 0;
-  // Submissions that are made after this call run after the sync_file is signalled. The descriptor stays the caller's.
-  // unsupported: as above. invalid_argument: not a sync_file.
+  // Later submissions run after the sync_file is signalled. The caller still owns the descriptor. unsupported: the driver
+  // has no such descriptors. invalid_argument: not a sync_file.
   virtual Status wait_for_fence(int sync_file) noexcept = 0;
 };
 

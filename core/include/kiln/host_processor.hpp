@@ -7,11 +7,11 @@
 
 namespace [[gnu::visibility("default")]] kiln {
 
-// Number of cores that the calling thread may use; at least 1.
+// Returns the number of cores that the calling thread may use, at least 1.
 unsigned host_cores() noexcept;
 
-// Upper limit of the f32 rate on these cores in GFLOP/s: vector lanes x two fused multiply-adds per cycle x a clock
-// above that of any processor. 0: unknown vector unit.
+// Returns an upper limit of the f32 rate on these cores in GFLOP/s: vector lanes x two fused multiply-adds per cycle x a
+// clock rate above the rate of any processor. 0: unknown vector unit.
 double host_roof_gflops() noexcept;
 
 }  // namespace kiln

@@ -1,6 +1,6 @@
 // KernelGenerator: creates a plan (sources, launch geometry, packing) for a spec on a device.
 //
-// Deterministic: equal spec, device properties and variant give equal bytes.
+// Equal spec, device properties and variant give equal bytes.
 // Thread-safety: every method from any thread. Ownership: plans are values.
 //
 //   auto plan = generator.generate(spec, device.info(), device.info().dialects.front());
@@ -30,12 +30,13 @@ class KernelGenerator {
   // REQUIRES: validate(spec).ok(); `dialect` is in dialects() and device.dialects. unsupported: the spec cannot be
   // generated in that dialect for that device; the error has the reason.
   virtual Result<KernelPlan> generate(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect) noexcept = 0;
-  // Increases when the result of generate() may have changed. Plans of another revision are not reused.
+  // Returns a number that increases when the result of generate() may have changed. Callers do not reuse plans of another
+  // revision.
   virtual std::uint64_t revision() const noexcept { return 0; }
-  // Creates the plan of one variant. not_found: no such variant. unsupported: it does not fit the spec or the device.
+  // Creates the plan of one variant. not_found: no such variant. unsupported: the variant does not fit the spec or device.
   virtual Result<KernelPlan> generate_variant(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect,
                                               std::string_view variant) noexcept;
-  // Returns plans with generic programs, which run many shapes, fastest first. They serve the first call while the
+  // Returns plans with generic programs, fastest first. A generic program runs many shapes. The first call uses it while the
   // programs of generate() are built. Empty: none.
   virtual std::vector<KernelPlan> generic_plans(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect);
   // Called after each successful run.
@@ -51,8 +52,8 @@ class TunableGenerator {
   TunableGenerator& operator=(const TunableGenerator&) = delete;
   virtual ~TunableGenerator();
 
-  // Measures the variants and stores the winner, which generate() then returns. unsupported: the spec has only one
-  // variant.
+  // Measures the variants and stores the winner. generate() then returns the winner's plan. unsupported: the spec has only
+  // one variant.
   virtual Result<TuneOutcome> tune(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect,
                                    VariantBench& bench, const TuneOptions& options) noexcept = 0;
   // nullptr: no measurements are stored.

@@ -23,17 +23,18 @@ namespace [[gnu::visibility("default")]] kiln {
 
 inline constexpr std::size_t most_kernel_variants = 1024;
 
-// Returns "user", or for parameters all combinations such as "user:TILE=8,UNROLL=2"; the last parameter changes first.
-// The first variant has the first text of each parameter and is the default. REQUIRES: check_parameters(kernel) is ok.
+// Returns all combinations of the parameters, such as "user:TILE=8,UNROLL=2"; the last parameter changes first. Returns
+// "user" for a kernel without parameters. The first variant has the first text of each parameter and is the default.
+// REQUIRES: check_parameters(kernel) is ok.
 std::vector<std::string> variants_of(const UserKernelSpec& kernel);
 
 // Returns the kernel of one variant, with parameters as constants and a numeric grid. not_found: no such variant.
 // invalid_argument: the grid is not valid; the error has the expression and its value.
 Result<UserKernelSpec> settled(const UserKernelSpec& kernel, std::string_view variant);
 
-// The value of an expression: integers, names of constants that stand for integers, + - * / % and parentheses. Division
-// drops the remainder. invalid_argument, in words that fit behind "grid[0] = …: ": what is not understood and where, a
-// name without an integer, a division by zero, a number beyond 64 bits.
+// Returns the value of an expression of integers, names of integer constants, + - * / % and parentheses. Division drops the
+// remainder. invalid_argument: a syntax error and its position, a name without an integer, a division by zero, or a number
+// above 64 bits. Callers put "grid[0] = …: " before the message.
 Result<std::int64_t> value_of(std::string_view expression, std::span<const Define> names);
 
 // invalid_argument: a parameter without texts, a duplicate text, a name in use, more than most_kernel_variants

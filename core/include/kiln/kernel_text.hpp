@@ -31,14 +31,14 @@ struct KernelText {
   std::vector<std::string> includes;  // UserKernelSpec::includes
 };
 
-// The result includes the text of all included files, so they are part of the program's key; their names are not.
-// #pragma once and include guards work. Conditions are not evaluated: a missing file between #if and #endif becomes an
-// #error line. GLSL: removes #extension lines of the include extensions.
+// The result contains the text of all included files, so the text is part of the program's key. The file names are not.
+// #pragma once and include guards work. The function does not evaluate conditions: a missing file between #if and #endif
+// becomes an #error line. In GLSL, it removes the #extension lines of the include extensions.
 // io: the source cannot be read. invalid_argument with FILE:LINE: an included file is missing (lists the searched
 // places), a circular include without guard (lists the chain), UTF-16 or UTF-32, a NUL byte, or more than 16 MiB.
 Result<KernelText> read_kernel_text(const KernelFile& file, Dialect dialect);
 
-// Name of source string `number` in the #line directives that read_kernel_text() writes for OpenCL C.
+// Returns the name of source string `number` in the #line directives that read_kernel_text() writes for OpenCL C.
 std::string line_marker(std::size_t number);
 
 }  // namespace kiln
