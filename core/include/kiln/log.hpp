@@ -1,6 +1,6 @@
-// Log: receives the messages of the library. Without a sink the library is silent; it never prints.
+// Log: receives the messages of the library. The library itself never prints.
 //
-// Thread-safety: a LogSink is called from several threads at once. Ownership: a Log borrows its sink, which must
+// Thread-safety: the library calls a LogSink from several threads at once. Ownership: a Log borrows its sink. The sink must
 // outlive every object that has the Log.
 //
 //   kiln::Log log{&sink, kiln::LogLevel::info};

@@ -1,9 +1,9 @@
 // Measurement: the times of one job. WorkCounters: how often a device did work that a cache should avoid.
 //
-// All times are wall times of the steady clock in nanoseconds, except device_ns: the difference of device timestamps
-// over the passes, 0 if the device has none. If a driver call is known to return after the work is done, device_ns is
-// the time of that call. wall_ns lasts from the request to the output in host memory; the times of concurrent jobs
-// overlap.
+// All times are wall times of the steady clock in nanoseconds, except device_ns. device_ns is the difference of device
+// timestamps over the passes, or 0 without timestamps. If a driver call is known to return after the work is done,
+// device_ns is the time of that call. wall_ns is the time from the request to the output in host memory. The times of
+// concurrent jobs overlap.
 // Thread-safety: Measurement is a value; any thread may update and read WorkCounters. Ownership: values; WorkCounters
 // must outlive the driver that uses them.
 //

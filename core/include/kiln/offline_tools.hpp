@@ -1,4 +1,4 @@
-// Offline tools: plugin functions that need no device: an ahead-of-time compiler and a printer of command streams.
+// Offline tools: plugin interfaces without a device, namely an ahead-of-time compiler and a printer of command streams.
 //
 // Plugins register them by name; `kernel build` and `pm4 dump` use them.
 // Thread-safety: each object from one thread at a time. Ownership: the creator owns the object and destroys it before
@@ -57,11 +57,11 @@ class AheadCompiler {
   virtual ~AheadCompiler();
 
   virtual std::vector<std::string> targets() const = 0;  // such as "gfx1100"
-  // invalid_argument: the error has the complete log of the compiler. unavailable: no compiler; the error has the
-  // searched names.
+  // invalid_argument: the source does not compile; the error has the complete log of the compiler. unavailable: no compiler
+  // was found; the error has the searched names.
   virtual Result<AheadProgram> compile(const AheadSource& source) noexcept = 0;
-  // A device that builds, loads and serializes programs for all devices of the target, with the same keys. It has no
-  // buffers and runs nothing but empty grids. unsupported: keys for the target need a device.
+  // Opens a device that builds, loads and serializes programs for all devices of the target, with the same keys. It has no
+  // buffers and runs only empty grids. unsupported: keys for the target need a real device.
   virtual Result<std::unique_ptr<Device>> open(const std::string& target) noexcept;
 };
 
@@ -72,8 +72,8 @@ class StreamPrinter {
   StreamPrinter& operator=(const StreamPrinter&) = delete;
   virtual ~StreamPrinter();
 
-  // Accepts any bytes; unknown commands are printed as unknown. target: the device, such as "gfx1030"; empty: the
-  // newest known. invalid_argument: impossible stream size, or unknown target.
+  // Accepts any bytes and prints unknown commands as unknown. target: the device, such as "gfx1030"; empty: the newest known
+  // device. invalid_argument: impossible stream size, or unknown target.
   virtual Result<std::string> print(std::span<const std::byte> stream, std::string_view target) noexcept = 0;
 };
 

@@ -1,9 +1,9 @@
 // open_program_cache: opens core's program cache without a Runtime, for applications with their own devices.
 //
-// The folder is opened at the first request. If it is not usable, the cache works in memory only and logs this once.
-// Thread-safety: any thread. Threads: see `stores`; otherwise it starts none except those requested from
-// get_or_build_all(). Ownership: the caller
-// owns the cache and destroys it before its devices; the log sink must outlive it.
+// The cache opens its folder at the first request. If the folder is not usable, the cache works in memory only and logs
+// this once.
+// Thread-safety: any thread. Threads: the cache starts threads only for `stores` and in get_or_build_all(). Ownership: the
+// caller owns the cache and destroys it before its devices; the log sink must outlive the cache.
 //
 //   auto cache = kiln::open_program_cache();
 //   if (!cache) return cache.error();
@@ -21,8 +21,8 @@
 
 namespace [[gnu::visibility("default")]] kiln {
 
-// Longest waits for a program that is already being built. A thread that gives up gets `timeout`; a process that gives
-// up builds for itself.
+// Longest waits for a build of another thread or process. After `thread`, the request fails with timeout. After `process`,
+// this process builds the program.
 struct CacheWaits {
   std::chrono::nanoseconds thread = std::chrono::seconds(30);
   std::chrono::nanoseconds process = std::chrono::seconds(5);
@@ -37,17 +37,17 @@ class RemovableCache {
  public:
   virtual ~RemovableCache() = default;
 
-  // Removes the program from memory and disk; handles to it stay valid. A program that is not there is no error.
-  // unavailable: the folder is read only. Layers and remotes keep theirs.
+  // Removes the program from memory and disk. Handles to the program stay valid. An absent program is not an error. Does not
+  // change layers and remotes. unavailable: the folder is read only.
   virtual Status remove(const ProgramKey& key, const Device& device) noexcept = 0;
-  // Removes the programs of the device from memory. Those that a handle or guard holds are destroyed when it is released.
+  // Removes the programs of the device from memory. A program with a handle or guard is destroyed after the last release.
   virtual void forget(const Device& device) noexcept = 0;
 };
 
-// unsupported: unknown name, policy or compression. An empty directory means memory only. stores: for the remotes of the
-// configuration, besides folders. The cache then starts threads when a program is first missing, so that a slow remote
-// delays no build, and writes programs back after ProgramCache::record(). Null: remotes are asked on the caller's thread
-// for a bounded time, and nothing is written to them.
+// Opens a cache. An empty directory means memory only. stores: the factories for remotes other than folders. With stores,
+// the cache starts threads at the first miss, so that a slow remote delays no build. It then writes programs to remotes
+// after ProgramCache::record(). Null: the cache requests programs from remotes on the caller's thread for a limited time,
+// and writes nothing to remotes. unsupported: unknown name, policy or compression.
 Result<std::unique_ptr<ProgramCache>> open_program_cache(const CacheConfig& config, Log log = {},
                                                          const CacheWaits& waits = {},
                                                          const RemoteStores* stores = nullptr);
@@ -56,8 +56,8 @@ Result<std::unique_ptr<ProgramCache>> open_program_cache(const CacheConfig& conf
 // error lists every configuration problem, one per line.
 Result<std::unique_ptr<ProgramCache>> open_program_cache(const ConfigSources& sources = {}, Log log = {});
 
-// Opens the notes of a driver in the folder `notes` of the cache, authenticated like programs. Without a folder or a
-// key it stores and finds nothing.
+// Opens the notes of a driver in the folder `notes` of the cache. They are authenticated like programs. Without a folder or
+// a key, the result stores and finds nothing.
 std::unique_ptr<DriverNotes> open_driver_notes(const CacheConfig& config, std::string driver);
 
 }  // namespace kiln

@@ -1,4 +1,4 @@
-// Operation: everything that Kiln knows of one kind of KernelSpec, as one table entry.
+// Operation: the table of the properties and functions of each kind of KernelSpec.
 //
 // Thread-safety: constant data and pure functions. Ownership: the table is static.
 //
@@ -18,7 +18,7 @@
 
 namespace [[gnu::visibility("default")]] kiln {
 
-// One tensor of a spec. `shape` is empty if a kernel's binding does not give it.
+// One tensor of a spec. `shape` is empty if a kernel's binding does not define it.
 struct Operand {
   std::string name;
   TensorRole role = TensorRole::invalid;
@@ -26,27 +26,27 @@ struct Operand {
   std::uint64_t bytes = 0;
 };
 
-// Each function REQUIRES a spec of this operation; all but `operands` and `flops` also REQUIRE that it is valid.
+// Each function REQUIRES a spec of this operation. All functions except `operands` and `flops` also REQUIRE a valid spec.
 struct Operation {
   std::string_view name;  // `op` of a job
-  // Kiln defines what it computes: fp32 tensors of the shapes in `operands`, with a reference in double precision.
-  // false: a user's kernel.
+  // true: Kiln defines the computation on fp32 tensors with the shapes in `operands`, and has a reference in double
+  // precision. false: a user kernel.
   bool is_layer = false;
-  Status (*check)(const KernelSpec& spec) = nullptr;  // of validate()
-  // In the order of a request, the output last (layers).
+  Status (*check)(const KernelSpec& spec) = nullptr;  // for validate()
+  // Returns the tensors in the order of a request. The output of a layer is the last one.
   std::vector<Operand> (*operands)(const KernelSpec& spec) = nullptr;
   double (*flops)(const KernelSpec& spec) = nullptr;
-  // flops() divided by the fewest operations that can give the result: at least 1.
+  // Returns flops() divided by the smallest number of operations that can compute the result; at least 1.
   double (*saving)(const KernelSpec& spec) = nullptr;
   std::string (*fields)(const KernelSpec& spec) = nullptr;  // canonical_text() without the name
   std::string (*shape)(const KernelSpec& spec) = nullptr;   // for people: "1x3x224x224 k64 7x7 stride 2 pad 3"
-  // Specs of one family have similar FLOP/s on a device, as far as they are of similar size.
+  // Specs with the same family and similar size have similar FLOP/s on a device.
   std::string (*family)(const KernelSpec& spec) = nullptr;
 };
 
-// In the order of the alternatives of KernelSpec.
+// Returns all operations in the order of the alternatives of KernelSpec.
 std::span<const Operation> operations() noexcept;
-const Operation* operation_named(std::string_view name) noexcept;  // null: there is none
+const Operation* operation_named(std::string_view name) noexcept;  // null: unknown name
 // REQUIRES: the spec holds an alternative.
 const Operation& operation_of(const KernelSpec& spec) noexcept;
 

@@ -1,7 +1,7 @@
 // Pipeline: several operations in order, connected by named tensors, that run on one device as one submission.
 //
-// Intermediate tensors stay in device memory and share it if they are never needed at the same time. Each step has its
-// own program, which comes from the cache as that of a job does.
+// Intermediate tensors stay in device memory. They share memory if they are never needed at the same time. Each step has a
+// separate program from the cache.
 // Thread-safety: values. Ownership: tensors are shared with the caller.
 //
 //   kiln::Pipeline pipeline;
@@ -37,20 +37,19 @@ struct PipelineTensor {
   std::shared_ptr<HostTensor> host{};  // null if access is invalid
 };
 
-// One tensor of a step: the pipeline's tensor of this name, or a value of the step's own (weights, uniforms), which
-// only reads it.
+// One tensor of a step: a tensor of the pipeline by its name, or a read-only value of the step, such as weights or uniforms.
 struct PipelineArgument {
   std::string tensor;
   TensorArgument value{};  // only if `tensor` is empty
 };
 
-// One operation, or a loop over steps of its own.
+// One operation, or a loop over steps.
 struct PipelineStep {
   std::string name;
   KernelSpec spec{};
   std::vector<PipelineArgument> arguments{};  // in the order of tensors_of(spec)
   std::uint32_t repeat = 1;
-  // After each round, the two tensors exchange their names, so that the next round reads what this one wrote.
+  // After each round, the two tensors exchange their names, so that the next round reads the results of this round.
   std::vector<std::pair<std::string, std::string>> swap{};
   std::vector<PipelineStep> steps{};     // not empty: the step is a loop; it has no spec and no arguments
   std::optional<Tolerance> tolerance{};  // for its verification; nullopt: default of operation and type
@@ -62,17 +61,17 @@ struct Pipeline {
   std::vector<PipelineStep> steps;
 };
 
-// Checks names, types, sizes, and that each tensor is written before it is read. A step may have a null Constant, so
-// that a pipeline can be checked before its weights are loaded. invalid_argument: the error names the step, the tensor
-// and both sides.
+// Checks names, types, sizes, and that a step writes each tensor before another step reads it. A step may have a null
+// Constant, so that you can check a pipeline before you load its weights. invalid_argument: the error names the step, the
+// tensor, and the found and expected values.
 Status validate(const Pipeline& pipeline);
 
-// final: compares the results with `expected`, and with a reference in double precision if every step has one (layers).
-// steps: also runs each step as a job of its own and compares it with its reference, and the results of the
-// pipeline with those of the jobs.
+// final: compares the results with `expected`. If all steps are layers, also compares the results with a reference in double
+// precision. steps: also runs each step as a separate job, compares each job with its reference, and compares the results
+// of the pipeline with the results of the jobs.
 enum class PipelineCheck : std::uint8_t { none = 0, final, steps };
 
-// Expected contents of one result. Without output.tensor: its tolerance against the chain of references.
+// Expected contents of one result. Without output.tensor, output.tolerance applies to the comparison with the references.
 struct ExpectedTensor {
   std::string tensor;
   ExpectedOutput output;
@@ -85,7 +84,7 @@ struct PipelineRequest {
   PipelineCheck check = PipelineCheck::none;
   std::vector<ExpectedTensor> expected;             // of results, for `check`
   std::optional<Tolerance> tolerance;               // for results without their own; nullopt: default of the type
-  bool measure_steps = false;                       // measures the device time of each step in a run of its own
+  bool measure_steps = false;                       // measures the device time of each step in a separate run
   std::optional<std::chrono::nanoseconds> timeout;  // per run; nullopt: [executor] timeout
   const std::atomic<bool>* stop = nullptr;          // as RunRequest::stop
   std::function<bool(std::uint32_t finished)> progress{};  // as RunRequest::progress

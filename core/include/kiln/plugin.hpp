@@ -1,9 +1,9 @@
 // Plugin: the entry point of a shared library that extends Kiln.
 //
-// A plugin uses KILN_PLUGIN(name, version, register_fn) once, at namespace scope. It defines an ELF note (section
-// .note.kiln, owner "Kiln", type 1), which the loader reads before dlopen, and the exported object kiln_plugin_entry
-// with the same note and the register function. docs/plugin-contract.md has the rules.
-// Thread-safety: register_fn is called once, on the loading thread. Ownership: the registry owns the registered
+// A plugin uses KILN_PLUGIN(name, version, register_fn) once, at namespace scope. The macro defines an ELF note (section
+// .note.kiln, owner "Kiln", type 1) and the exported object kiln_plugin_entry. The loader reads the note before dlopen. The
+// object has the same note and the register function. docs/plugin-contract.md has the rules.
+// Thread-safety: the loader calls register_fn once, on the loading thread. Ownership: the registry owns the registered
 // factories.
 //
 //   kiln::Status register_mine(kiln::Registry& registry, const kiln::PluginContext& context) {
@@ -19,7 +19,7 @@
 
 namespace [[gnu::visibility("default")]] kiln {
 
-// Increases with every change of a public header that affects plugins. A plugin built with another value is rejected.
+// Increases with every change of a public header that affects plugins. The loader rejects a plugin with another value.
 inline constexpr std::uint32_t plugin_abi = 19;
 
 // Properties of the build that must be equal in host and plugin.
@@ -34,7 +34,7 @@ inline constexpr std::uint32_t plugin_abi = 19;
 #endif
 #if defined(__clang__)
 #define KILN_CLANG_WATCHES_(sanitizer) __has_feature(sanitizer)
-// The sanitizer lays bytes of its own behind objects. Readers of notes walk over the whole section.
+// The sanitizer adds padding bytes after objects, but readers of notes read the whole section.
 #define KILN_NOTE_ATTRIBUTE_ __attribute__((no_sanitize("address")))
 #else
 #define KILN_CLANG_WATCHES_(sanitizer) 0
@@ -59,7 +59,7 @@ struct PluginContext {
   Log log;
 };
 
-// Deliberately not noexcept: the loader reports a plugin that throws here as broken.
+// Not noexcept: the loader reports a plugin that throws an exception here as broken.
 using RegisterFn = Status (*)(Registry& registry, const PluginContext& context);
 
 // Fixed-size fields give the note in the file and the object in memory the same layout.

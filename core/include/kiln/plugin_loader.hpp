@@ -1,10 +1,10 @@
 // PluginLoader: finds plugins by name, checks them, tests unknown ones in kiln-probe, and loads the valid ones.
 //
-// Plugin NAME is the file NAME.so in the first folder of the path that has it; the current directory is never searched.
-// A failed plugin does not stop the others: its Status names the file with the expected and the found value. No device
-// is opened. docs/plugin-contract.md describes the checks.
+// Plugin NAME is the file NAME.so in the first folder of the path that has this file. The loader never searches the current
+// directory. If a plugin fails, the loader continues with the other plugins. The Status of the failed plugin has the file,
+// the expected and the found value. The loader opens no device. docs/plugin-contract.md describes the checks.
 // Thread-safety: none; load from one thread before the registry is used. Ownership: libraries remain loaded until the
-// process ends; the loader may be destroyed earlier. The registry must outlive objects made by plugins.
+// process ends, also after the loader is destroyed. The registry must outlive objects made by plugins.
 //
 //   kiln::PluginLoader loader;
 //   kiln::PluginLoaderOptions options;
@@ -59,14 +59,14 @@ class PluginLoader {
   PluginLoader& operator=(const PluginLoader&) = delete;
   ~PluginLoader();
 
-  // Paths relative to libkiln_core.so: lib/kiln/plugins and libexec/kiln/kiln-probe, in the build and the installed
-  // tree. They are left out if the path of libkiln_core.so is unknown. first: folders that are searched before, such as
-  // PluginsConfig::path.
+  // Return paths relative to libkiln_core.so: lib/kiln/plugins and libexec/kiln/kiln-probe, in the build and the installed
+  // tree. If the path of libkiln_core.so is unknown, the results do not have these paths. first: folders that are searched
+  // first, such as PluginsConfig::path.
   static std::vector<std::filesystem::path> default_path(std::vector<std::filesystem::path> first = {});
   static std::filesystem::path default_probe();
 
-  // Returns one report per name, in order. Required names missing from `names` are loaded last. Duplicate names are
-  // loaded once. The caller decides what happens if a required plugin is not loaded.
+  // Loads plugins and returns one report per name, in order. Loads required names that are not in `names` last. Loads a
+  // duplicate name once. The caller decides what happens if a required plugin is not loaded.
   std::vector<PluginReport> load(std::span<const std::string> names, std::span<const std::string> required,
                                  Registry& registry, const PluginLoaderOptions& options);
 

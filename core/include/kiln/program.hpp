@@ -35,8 +35,8 @@ class Program {
 
   // Bytes in memory, for the limits of the memory tier. An estimate if the driver does not report it.
   virtual std::uint64_t charge() const noexcept = 0;
-  // Returns the declared resources (kiln/program_interface.hpp), determined at the first call. nullptr: unknown;
-  // bindings are assigned by position. REQUIRES: the program was built from `source`. Call from any thread.
+  // Returns the declared resources (kiln/program_interface.hpp), which the first call determines. nullptr: unknown; bindings
+  // are then assigned by position. REQUIRES: the program was built from `source`. Call from any thread.
   virtual const ProgramInterface* interface(const KernelSource& source) const noexcept;
 };
 
@@ -50,8 +50,8 @@ struct DriverFile {
 struct ProgramBinary {
   std::string format;  // device-specific tag, compared before use: "gl2:875f"
   std::vector<std::byte> bytes;
-  // Files of the driver's cache that loading and dispatching uses; empty: none or unknown. Valid only for a driver with
-  // the same `driver_setting` (driver_setting_of() in kiln/driver_cache.hpp).
+  // Files of the driver's cache that the driver uses to load and dispatch the program; empty: none or unknown. Valid only for
+  // a driver with the same `driver_setting` (driver_setting_of() in kiln/driver_cache.hpp).
   std::vector<DriverFile> driver_files{};
   std::string driver_setting{};
 };
@@ -63,7 +63,7 @@ struct ProgramPurpose {
   std::string variant;    // "direct/plain"
 };
 
-// Identity by content. `material` is the canonical encoding, stored in the entry and compared on every hit.
+// Identity by content. `material` is the canonical encoding. The entry stores it, and the cache compares it on every hit.
 struct ProgramKey {
   Digest digest;
   std::string material;

@@ -43,8 +43,8 @@ std::string_view to_string(ResourceKind kind) noexcept;  // "storage block"
 // Element type of a resource. unknown: mixed types, a struct, or not reported by the compiler.
 enum class ElementType : std::uint8_t { unknown = 0, boolean, i8, u8, i16, u16, i32, u32, i64, u64, f16, f32, f64 };
 
-// What an image or sampler reads. cube: six layers for each cube. buffer: the tensor itself, without a copy. alone: a
-// texture whose filter and wrap are those of a sampler_state.
+// The texture of an image or sampler. cube: six layers for each cube. buffer: the tensor itself, without a copy. alone: a
+// texture that uses the filter and wrap of a sampler_state.
 struct TextureShape {
   std::uint32_t dimensions = 0;  // 1 to 3
   bool layered = false, cube = false, buffer = false, alone = false;
@@ -61,10 +61,10 @@ struct ProgramResource {
   std::vector<std::uint32_t> shape;  // of a uniform, as in UserKernelSpec::Uniform
   bool matrix = false;               // of a uniform: the last two dimensions are matrix rows and columns
   // Of a uniform: the declared array lengths, outermost first, including indexed dimensions ("a[1]" of float a[2][3]:
-  // 2, 3). `shape` has fewer elements if the program uses fewer. 0: unknown.
+  // 2, 3). `shape` has fewer elements if the program uses fewer elements. 0: unknown.
   std::vector<std::uint32_t> lengths;
   bool has_default = false;  // of a uniform: has an initializer
-  bool mentioned = true;     // of a block: false if declared only; then it needs no binding
+  bool mentioned = true;     // of a block: false if the program declares but does not use it; it then needs no binding
   // Required size. Block: minimum, with one element of an array of unknown length. Value: exact. Local memory: divisor
   // of the size.
   std::uint64_t bytes = 0;
@@ -73,7 +73,7 @@ struct ProgramResource {
   std::uint64_t array_offset = 0;
   std::uint64_t array_stride = 0;
   std::uint64_t element_bytes = 0;
-  bool struct_elements = false;  // the elements are structs; a tensor of one dimension may hold them too
+  bool struct_elements = false;  // the elements are structs; a tensor of one dimension may also contain them
   bool open_ended = false;       // the buffer determines the array length
   std::string block;        // of a uniform: the uniform block that it is a member of ("Params[1]"); empty: none
   TextureShape texture;     // of an image or sampler
@@ -83,14 +83,12 @@ struct ProgramResource {
 
 struct ProgramInterface {
   std::vector<ProgramResource> resources;
-  // Declared but unused resources. Values for them are accepted and ignored. Array elements and struct members count
-  // separately.
+  // Declared but unused resources. provide() accepts and ignores values for them. Array elements and struct members are
+  // separate elements of this list.
   std::vector<ProgramResource> unused;
 };
 
-// Source of one resource: a binding of the launch, from `offset`. Local memory: `binding` is `none` and `offset` is the
-// size. `none` also for an unset uniform with a default, an unused block, and a sampler_state, which has a filter and a
-// wrap only.
+// The tensor and the sampling parameters of an image or sampler.
 struct TextureSource {
   std::array<std::uint32_t, 3> size{0, 0, 0};  // width, height, depth or layers; 0: no such dimension
   std::uint32_t channels = 0;                  // of the tensor
@@ -102,6 +100,8 @@ struct TextureSource {
   bool operator==(const TextureSource&) const = default;
 };
 
+// Source of one resource: a binding of the launch, from `offset`. Local memory: `binding` is `none` and `offset` is the
+// size. `binding` is also `none` for an unset uniform with a default, an unused block, and a sampler_state.
 struct ResourceSource {
   static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
   std::uint32_t binding = none;
@@ -113,8 +113,8 @@ struct ResourceSource {
 
 std::uint64_t values_in(const ProgramResource& uniform) noexcept;  // product of its shape; 1 for a scalar
 
-// Returns one ResourceSource per resource, in order. invalid_argument: a resource without a value or with a wrong kind,
-// type, size or access, or a value without a resource. The error names each.
+// Returns one ResourceSource per resource, in order. invalid_argument: a resource has no value, or a value with a wrong kind,
+// type, size or access, or a value has no resource. The error lists all of them.
 Result<std::vector<ResourceSource>> provide(const ProgramInterface& declared, const UserKernelSpec& kernel);
 
 }  // namespace kiln

@@ -1,9 +1,10 @@
-// RecordWriter, RecordReader: structs as bytes and back, for what a device stores beside a program's code, such as the
-// resources that the program declares.
+// RecordWriter, RecordReader: convert structs to bytes and back, for data that a device stores with a program's code, such
+// as the resources that the program declares.
 //
-// The members lie one behind the other, integers and enumerations in the host's order, lists behind their lengths: for
-// a reader of the same build. A struct has a function fields() in its namespace, which lists its members once for both;
-// those of ProgramInterface are here. Thread-safety: values. Ownership: a writer borrows its bytes, a reader too.
+// The bytes contain the members in order, without padding. Integers and enumerations are in host byte order. A list follows
+// its length. Only the same build can read the bytes. A struct needs a function fields() in its namespace that lists its
+// members for both classes. This header has fields() for ProgramInterface.
+// Thread-safety: values. Ownership: writer and reader borrow the bytes.
 //
 //   kiln::ProgramInterface declared, again;
 //   std::vector<std::byte> record;
@@ -28,7 +29,7 @@
 
 namespace [[gnu::visibility("default")]] kiln {
 
-// For fields(): `Archived<Point> auto& point` is a Point to read and a const Point to write.
+// For fields(): `Archived<Point> auto& point` is a Point for a reader and a const Point for a writer.
 //
 //   template <class Archive>
 //   void fields(Archive& archive, Archived<Point> auto& point) {
@@ -38,7 +39,7 @@ namespace [[gnu::visibility("default")]] kiln {
 template <class Value, class Plain>
 concept Archived = std::same_as<std::remove_const_t<Value>, Plain>;
 
-// Numbers that lie one behind the other, copied at once.
+// A contiguous list of numbers, copied with one call.
 template <class List>
 concept ArchivedAtOnce = requires(const List& list) {
   list.size();
@@ -46,10 +47,10 @@ concept ArchivedAtOnce = requires(const List& list) {
       std::is_enum_v<std::remove_cvref_t<decltype(*list.data())>>;
 };
 
-// Templates: each library has its own, and exports none.
+// Hidden, because each library instantiates the templates and exports none.
 class [[gnu::visibility("hidden")]] RecordWriter {
  public:
-  explicit RecordWriter(std::vector<std::byte>& bytes) : bytes_(bytes) {}  // appends to them
+  explicit RecordWriter(std::vector<std::byte>& bytes) : bytes_(bytes) {}  // appends to `bytes`
 
   template <class... Values>
   void operator()(const Values&... values) {
@@ -99,7 +100,7 @@ class [[gnu::visibility("hidden")]] RecordReader {
   void operator()(Values&... values) {
     (take(values), ...);
   }
-  // Whether the values were there, and nothing behind them. Else what was read is incomplete.
+  // Returns whether the bytes had all values and nothing after them. If false, the values may be incomplete.
   bool read_all() const noexcept { return good_ && left_.empty(); }
 
  private:
@@ -133,7 +134,7 @@ class [[gnu::visibility("hidden")]] RecordReader {
       if (size != 0) std::memcpy(list.data(), left_.data(), bytes);
       left_ = left_.subspan(bytes);
     } else {
-      good_ = good_ && size <= left_.size();  // an element has a byte or more
+      good_ = good_ && size <= left_.size();  // an element has at least one byte
       if (!good_) return;
       list.resize(size);
       for (auto& each : list) take(each);
