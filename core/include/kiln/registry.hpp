@@ -1,7 +1,7 @@
 // Registry: the factories that core and plugins register, by interface and name.
 //
-// Thread-safety: register from one thread; after that, lookups from any thread. Ownership: owns the factories; must
-// outlive the objects that they make. Plugin libraries remain loaded until the process ends.
+// Thread-safety: register from one thread; after that, look up from any thread. Ownership: the registry owns the factories
+// and must outlive the objects that they create. Plugin libraries remain loaded until the process ends.
 //
 //   kiln::Registry registry;
 //   if (kiln::Status status = kiln::register_core(registry); !status.ok()) return status;
@@ -48,14 +48,14 @@ struct RegisteredGenerator {
 
 class Registry {
  public:
-  // invalid_argument: the name is in use; the error names both plugins, and the first remains. A driver's name is the
-  // part of its device ids before the colon.
+  // invalid_argument: the name is in use; the error names both plugins, and the first factory remains. A driver's name is
+  // the part of its device ids before the colon.
   Status add_driver(std::string_view plugin, std::string_view name, DriverFactory make);
   Status add_cache(std::string_view plugin, std::string_view name, CacheFactory make);
   Status add_executor(std::string_view plugin, std::string_view name, ExecutorFactory make);
   Status add_selector(std::string_view plugin, std::string_view name, SelectorFactory make);
-  // dialects: those that the generator writes. If the generator of [generator] name does not support a device, that of
-  // the device's plugin is used, else any other.
+  // dialects: the dialects that the generator writes. If the generator in [generator] name does not support a device, Kiln
+  // uses the generator of the device's plugin, else any other generator.
   Status add_generator(std::string_view plugin, std::string_view name, std::vector<Dialect> dialects,
                        GeneratorFactory make);
   Status add_ahead_compiler(std::string_view plugin, std::string_view name, AheadCompilerFactory make);
@@ -63,10 +63,10 @@ class Registry {
   Status add_stream_printer(std::string_view plugin, std::string_view name, StreamPrinterFactory make);
   // scheme: of the URLs, such as "redis".
   Status add_remote(std::string_view plugin, std::string_view scheme, RemoteStoreFactory make);
-  // Keys of the section [plugin.NAME] of this plugin.
+  // Adds the keys of the section [plugin.NAME] of this plugin.
   Status add_config_keys(std::string_view plugin, std::vector<ConfigKey> keys);
 
-  // The file of a plugin; empty if it was not loaded from a file.
+  // Set and return the file of a plugin; empty if the plugin was not loaded from a file.
   void set_file(std::string_view plugin, std::filesystem::path file);
   std::filesystem::path file_of(std::string_view plugin) const;
 
@@ -80,16 +80,16 @@ class Registry {
   const std::map<std::string, Registered<RemoteStoreFactory>>& remotes() const noexcept { return remotes_; }
   const std::map<std::string, std::vector<ConfigKey>>& config_keys() const noexcept { return config_keys_; }
 
-  // not_found: the error has the requested and the registered names.
+  // Return the factory. not_found: the error has the requested and the registered names.
   Result<CacheFactory> cache(std::string_view name) const;
   Result<ExecutorFactory> executor(std::string_view name) const;
   Result<SelectorFactory> selector(std::string_view name) const;
-  // Generators in order of preference: `name`, then the others by name.
+  // Returns generators in order of preference: `name`, then the other generators by name.
   Result<std::vector<const RegisteredGenerator*>> generators(std::string_view name) const;
   std::vector<const RegisteredGenerator*> generators() const;  // all, by name
 
-  // Moves all entries of `other`, or none. invalid_argument: a duplicate; the error names both plugins. The loader
-  // gives each plugin its own registry, so that a failed one leaves no entries.
+  // Moves all entries of `other` into this registry, or none. The loader uses one registry per plugin, so that a failed
+  // plugin leaves no entries. invalid_argument: a duplicate; the error names both plugins.
   Status merge(Registry other);
 
  private:

@@ -1,8 +1,8 @@
-// RegularFile: a regular file opened for reading, with its size known before memory is allocated.
+// RegularFile: a regular file, open for reading. Its size is known before memory is allocated.
 //
-// A FIFO, device, socket or folder is rejected without blocking. Use it for every file that is read as a whole. Every
-// error names the file.
-// Thread-safety: one thread at a time. Ownership: owns the descriptor. Sizes are in bytes.
+// open() rejects a FIFO, device, socket or folder and does not block. Use this class for every file that is read as a whole.
+// Every error names the file.
+// Thread-safety: one thread at a time. Ownership: the object owns the descriptor. Sizes are in bytes.
 //
 //   auto text = kiln::read_whole_file("list.csv", 4 << 20);
 //   if (!text) return text.error();  // "file list.csv: 5000000 bytes, expected at most 4194304"
@@ -28,17 +28,17 @@ enum class SymbolicLink : std::uint8_t { invalid = 0, follow, refuse };
 
 class RegularFile {
  public:
-  // not_found: no such file. invalid_argument: not a regular file. io: it cannot be opened.
+  // not_found: no such file. invalid_argument: not a regular file. io: the file cannot be opened.
   static Result<RegularFile> open(const std::filesystem::path& path, SymbolicLink link = SymbolicLink::follow);
   // Opens `path` relative to the folder descriptor `folder`.
   static Result<RegularFile> open_at(int folder, const std::string& path, SymbolicLink link);
 
   std::uint64_t bytes() const noexcept { return static_cast<std::uint64_t>(facts_.st_size); }  // at the time of open()
   const struct stat& facts() const noexcept { return facts_; }
-  // Reads to.size() bytes from `offset`. corrupt: the file is shorter; it was truncated after open().
+  // Reads to.size() bytes from `offset`. corrupt: the file is shorter, because it was truncated after open().
   Status read(std::uint64_t offset, std::span<std::byte> to) const;
-  // Returns the whole content, or less if the file was truncated. invalid_argument: larger than `most_bytes`; nothing
-  // is read. unavailable: out of memory.
+  // Returns the whole content, or less if the file was truncated. invalid_argument: the file is larger than `most_bytes`;
+  // nothing was read. unavailable: out of memory.
   Result<std::vector<std::byte>> contents(std::uint64_t most_bytes) const;
   Result<std::string> text(std::uint64_t most_bytes) const;
   // SHA-256 of the first `count` bytes, read in blocks. corrupt: the file is shorter.

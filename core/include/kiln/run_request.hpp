@@ -1,6 +1,7 @@
-// RunRequest and RunReport: argument and result of Runtime::run(); also the types for warming and replay.
+// RunRequest and RunReport: argument and result of Runtime::run(), and the types for warming and replay.
 //
-// Thread-safety: values. Ownership: tensors are shared with the caller; `stop` is borrowed. Times are in nanoseconds.
+// Thread-safety: values. Ownership: a request shares its tensors with the caller and borrows `stop`. Times are in
+// nanoseconds.
 //
 //   kiln::RunRequest request;
 //   request.name = "layer";
@@ -35,11 +36,11 @@ struct KeptReference;
 // Expected value of one output of a user kernel.
 struct ExpectedOutput {
   std::shared_ptr<const HostTensor> tensor;  // null: not compared
-  std::optional<Tolerance> tolerance;        // nullopt: that of the request
+  std::optional<Tolerance> tolerance;        // nullopt: the tolerance of the request
   std::string name{};                        // for messages: the output file
 };
 
-// The element that exceeds its allowed error most, or is closest to it.
+// The element with the largest ratio of error to allowed error.
 struct WorstElement {
   std::string output;  // ExpectedOutput::name, or the tensor's name
   Shape index;         // one number per dimension
@@ -55,21 +56,21 @@ struct RunRequest {
   std::string variant;                  // of the generator; empty: the preferred one
   std::uint32_t repeat = 1;             // number of runs; one device runs all of them
   bool verify = false;                  // compare with the reference, outside the measured time
-  // Fills outputs with NaN before every run, also on the device, to detect elements that are not written. For callers
-  // that compare the outputs themselves; `verify` implies it.
+  // Fills outputs with NaN before every run, also on the device, to detect elements that are not written. Set it if you
+  // compare the outputs yourself. `verify` implies it.
   bool poison = false;
   // User kernels: one per output and inout tensor, in order; empty: nothing is compared.
   std::vector<ExpectedOutput> expected;
   std::optional<Tolerance> tolerance;  // for outputs without their own; nullopt: default of operation and type
   std::optional<std::chrono::nanoseconds> timeout;  // per run; nullopt: [executor] timeout
   const std::atomic<bool>* stop = nullptr;          // true: stop waiting, with status cancelled
-  // Called on the thread of run() after each of the `repeat` runs, with the number of finished ones. false: no further
-  // run; the status is cancelled if one is left. Empty: not called.
+  // Called on the thread of run() after each of the `repeat` runs, with the number of finished runs. Return false to start no
+  // further run; the status is then cancelled, unless this was the last run. Empty: not called.
   std::function<bool(std::uint32_t finished)> progress;
   // Order relative to jobs of other threads on the device. unordered: does not wait for outputs of earlier jobs.
   Completion completion = Completion::ordered;
   // Called once, on the thread of run(), when the programs are ready and before the first run. It may block until other
-  // jobs have run. false: the job ends with status cancelled. Empty: the job runs at once.
+  // jobs have run. Return false to end the job with status cancelled. Empty: the job runs at once.
   std::function<bool()> may_run;
   // Layers: a stored reference for `verify`, valid while the inputs do not change. null: computed for each call.
   std::shared_ptr<const KeptReference> reference;
@@ -113,14 +114,14 @@ struct RunReport {
   std::uint64_t compared_elements = 0;  // of all compared outputs
   std::uint64_t wrong_elements = 0;
   std::optional<WorstElement> worst;  // nullopt: not compared
-  std::vector<std::string> notes;     // devices set aside, fallbacks and similar events
-  // Of a pipeline: its steps, the device memory of its intermediates, and the most that is needed at the same time.
+  std::vector<std::string> notes;     // rejected devices, fallbacks and similar events
+  // Of a pipeline: its steps, the bytes of its intermediate tensors, and the largest number of bytes needed at one time.
   std::vector<StepReport> steps{};
   std::uint64_t intermediate_bytes = 0, live_bytes = 0;
   std::vector<std::string> prepare_keys{};  // as `keys`, of the passes that prepare constants
 };
 
-// The digest of the programs that ran: VariantSamples::source_digest.
+// Returns the digest of the programs that ran, for VariantSamples::source_digest.
 inline std::string source_digest_of(const RunReport& report) {
   std::string digest;
   for (const std::string& key : report.prepare_keys) digest += key.substr(0, 16);
@@ -139,7 +140,7 @@ struct WarmJob {
 };
 
 struct WarmRequest {
-  std::vector<WarmJob> jobs;    // build or load their programs; empty: load the stored programs
+  std::vector<WarmJob> jobs;    // builds or loads the programs of these jobs; empty: loads stored programs
   std::string device;           // an id
   std::size_t most = SIZE_MAX;  // number of programs, largest expected time savings first
   std::function<void(std::size_t done, std::size_t of)> progress;
@@ -154,7 +155,7 @@ struct WarmReport {
   std::size_t failed = 0;
   Status first_failure;
   std::vector<Digest> keys;           // of the linked programs
-  std::vector<std::string> unfitted;  // names of jobs that this kind of device never runs
+  std::vector<std::string> unfitted;  // names of jobs that this kind of device cannot run
   std::uint64_t link_ns = 0;   // reading, authenticating, loading and building: total time minus ready_ns
   std::uint64_t ready_ns = 0;  // first dispatches
 };
@@ -175,8 +176,8 @@ struct BackgroundTuningState {  // state of the tuning by [generator] background
   std::uint64_t spent_ns = 0;   // time of measuring and building
 };
 
-// Returns the report as one line of JSON: an element of `jobs` of `kiln run --json` (docs/json.md). first_result_ms: since
-// the start of the command; 0: unknown. output: the file of the result; empty: none.
+// Returns the report as one line of JSON: an element of `jobs` of `kiln run --json` (docs/json.md). first_result_ms: time
+// since the start of the command; 0: unknown. output: the file of the result; empty: none.
 std::string report_json(const RunReport& report, double first_result_ms = 0, const std::string& output = {});
 
 // Returns direct FLOPs divided by time, in GFLOP/s; 0: either is unknown.

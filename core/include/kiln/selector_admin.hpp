@@ -1,7 +1,7 @@
 // Selector administration: reads and resets the learned model, and evaluates policies on recorded decisions.
 //
-// Thread-safety: functions from any thread and process. A running process retains what it has learned. Ownership:
-// values. Times are in nanoseconds unless named otherwise.
+// Thread-safety: functions from any thread and process. They do not change the learned model in the memory of a running
+// process. Ownership: values. Times are in nanoseconds unless a name has another unit.
 //
 //   auto model = kiln::read_selector_model(config.cache.directory);
 //   if (!model) return model.error();
@@ -33,7 +33,7 @@ struct RejectedRecord {
 struct LearnedArm {
   std::string operation, device, driver, shape;
   std::uint64_t runs = 0;
-  double run_ns = 0;     // expected, transfer included; 0: no later run yet
+  double run_ns = 0;     // expected time of a run after the first, with transfer; 0: no such run yet
   double deviation = 0;  // standard deviation of the natural logarithm of single runs
   double transfer_ns = 0;
   std::uint64_t first_runs = 0;
@@ -59,8 +59,8 @@ struct SelectorReset {
   std::size_t kept = 0;
 };
 
-// device: an id; empty: all. Also removes invalid records. io: file error. unavailable: another process has the model
-// locked.
+// Removes the arms of a device and invalid records. device: an id; empty: all devices. io: file error. unavailable: another
+// process has locked the model.
 Result<SelectorReset> reset_selector_model(const std::filesystem::path& cache_directory, const std::string& device);
 
 // Estimated result of another policy on recorded decisions. Times are per decision.
@@ -74,15 +74,15 @@ struct PolicyVerdict {
 
 struct SelectorReplay {
   std::size_t decisions = 0;  // recorded
-  std::size_t judged = 0;     // decided by a policy, with a valid outcome
-  std::size_t looks = 0;      // exploration runs, equal for every policy and not evaluated
+  std::size_t judged = 0;     // evaluated: made by a policy, with a valid outcome
+  std::size_t looks = 0;      // exploration runs: equal for every policy, and not evaluated
   std::size_t without_outcome = 0;
-  double recorded_mean_ns = 0;  // mean time of the recorded choices, over those judged
+  double recorded_mean_ns = 0;  // mean time of the recorded choices in the `judged` decisions
   std::vector<PolicyVerdict> policies;
   std::vector<RejectedRecord> rejected;
 };
 
-// log: the file or its folder. not_found: it does not exist.
+// Evaluates policies on a log. log: the file or its folder. not_found: it does not exist.
 Result<SelectorReplay> replay_selector_log(const std::filesystem::path& log, const SelectorConfig& config);
 
 }  // namespace kiln

@@ -1,10 +1,10 @@
 // Status and Result<T>: the return types of every function that can fail.
 //
-// A Status is a code and a message; the message names the object with the expected and the found value. Result<T> is a
-// value or a failed Status, with the member names of std::expected (missing in GCC 12). Functions whose result may be
-// absent without an error return std::optional.
+// A Status is a code and a message. The message has the object, the expected and the found value. Result<T> is a value or a
+// failed Status. It has the member names of std::expected, which is missing in GCC 12. A function returns std::optional if
+// an absent result is not an error.
 // Exceptions: functions of Runtime, ProgramCache, Executor, DeviceSelector, Driver, Device and KernelGenerator that
-// return a Status, a Result or a report throw nothing. All others may throw std::bad_alloc only.
+// return a Status, a Result or a report throw nothing. All other functions may throw only std::bad_alloc.
 // Thread-safety: values. Ownership: both own their contents.
 //
 //   kiln::Result<int> parsed = parse(text);
@@ -44,7 +44,7 @@ struct [[nodiscard]] Status {
 
   bool ok() const noexcept { return code == StatusCode::ok; }
 
-  // Returns the failure with "context: " before its message. An ok Status is returned unchanged.
+  // Returns the failure with "context: " before its message. Returns an ok Status unchanged.
   Status within(std::string_view context) const;
 
   // "invalid_argument: the message", or "ok".

@@ -1,8 +1,8 @@
-// StopScope: a cancellation flag for the long waits of a thread, such as for Ctrl-C.
+// StopScope: a cancellation flag for the long waits of a thread, for example for Ctrl-C.
 //
-// While a scope exists, builds requested by its thread are cancelled within 50 ms after `*stop` becomes true. A worker
-// thread opens a scope with current_stop() of the thread that it works for. Scopes of one thread nest.
-// Thread-safety: each thread has its own scopes. Ownership: borrows the flag.
+// While a scope exists, requests of its thread for builds are cancelled within 50 ms after `*stop` becomes true. A worker
+// thread opens a scope with the current_stop() of the requesting thread. Scopes of one thread nest.
+// Thread-safety: each thread has its own scopes. Ownership: the scope borrows the flag.
 //
 //   const kiln::StopScope scope(&interrupted);
 //   auto acquired = cache.get_or_build(key, source, device);  // cancelled once `interrupted` is true

@@ -1,8 +1,8 @@
 // HostTensor: a dense tensor in host memory. Constant: an immutable tensor with a digest. Tolerance: an error bound.
 //
 // Data is row-major (C order) and 64-byte aligned. Sizes are in bytes.
-// Thread-safety: a HostTensor has no lock; while a job uses it, only the job may write it. A Constant is immutable and
-// may be shared. Ownership: shared_ptr; a job holds a reference until its fence, also after a timeout.
+// Thread-safety: a HostTensor has no lock; while a job uses the tensor, only the job may write it. Threads may share a
+// Constant. Ownership: shared_ptr; a job owns a reference until its fence is reached, also after a timeout.
 //
 //   auto tensor = kiln::HostTensor::create(kiln::DType::f32, {1, 3, 224, 224});
 //   if (!tensor) return tensor.error();
@@ -26,7 +26,7 @@ namespace [[gnu::visibility("default")]] kiln {
 enum class DType : std::uint8_t { invalid = 0, f32, f64, i32, u32, u8, i8, i16, u16, i64, u64, f16, boolean };
 
 std::string_view to_string(DType dtype) noexcept;         // "f32", "bool"
-std::string_view numpy_name(DType dtype) noexcept;        // "float32", "bool": as configurations spell it
+std::string_view numpy_name(DType dtype) noexcept;        // "float32", "bool": the spelling in configurations
 DType dtype_named(std::string_view numpy_name) noexcept;  // invalid: no such type
 std::uint32_t size_of(DType dtype) noexcept;              // bytes of one element; 0 for invalid
 double from_half(std::uint16_t bits) noexcept;            // the value of an f16 element
@@ -48,9 +48,9 @@ class HostTensor {
   // Creates a tensor of zeros. invalid_argument: a negative dimension, or more than 2^40 bytes. unavailable: out of
   // memory.
   static Result<std::shared_ptr<HostTensor>> create(DType dtype, Shape shape);
-  // Uses memory of the caller, which must be 64-byte aligned and stay valid until `released` is called: on any thread,
-  // when the last job that uses the tensor has let go of it. invalid_argument: as create(), or not aligned; `released`
-  // is not called then.
+  // Uses memory of the caller. The memory must be 64-byte aligned and stay valid until `released` is called. `released` is
+  // called on any thread after the last reference to the tensor is gone. invalid_argument: as create(), or the memory is
+  // not aligned; `released` is then not called.
   static Result<std::shared_ptr<HostTensor>> borrow(DType dtype, Shape shape, std::byte* data,
                                                     std::function<void()> released);
 
@@ -84,11 +84,11 @@ class HostTensor {
   std::size_t bytes_;
 };
 
-// Hashed once (dtype, shape and bytes) and uploaded once per device. Packed forms are identified by (digest, layout)
-// and freed with the last reference to the Constant.
+// An immutable tensor. Kiln hashes it once (dtype, shape and bytes) and uploads it once per device. Packed forms have the
+// key (digest, layout) and are freed with the last reference to the Constant.
 class Constant {
  public:
-  // REQUIRES: *tensor is not written afterwards.
+  // REQUIRES: nothing writes *tensor afterwards.
   static std::shared_ptr<const Constant> create(std::shared_ptr<const HostTensor> tensor);
 
   const HostTensor& tensor() const noexcept { return *tensor_; }

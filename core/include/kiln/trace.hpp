@@ -1,9 +1,9 @@
 // TraceSink: receives the timing of jobs and the work and decisions of Kiln's components.
 //
-// Times are in nanoseconds of now_ns(); devices convert their own to it. Without a sink, components read no clock.
-// Memory hits of the program cache are never traced, so a sink does not slow them down.
-// Thread-safety: methods are called from several threads at once. Ownership: the sink must outlive the objects that
-// have it. Arguments are borrowed for the call.
+// Times are in nanoseconds of now_ns(); devices convert their times to this clock. Without a sink, components read no clock.
+// The program cache does not trace memory hits, so a sink does not slow them down.
+// Thread-safety: components call the methods from several threads at once. Ownership: the sink must outlive the objects
+// that have it. Arguments are valid only during the call.
 //
 //   struct CountJobs final : kiln::TraceSink {
 //     std::atomic<int> jobs{0};
@@ -45,7 +45,8 @@ struct TraceFigure {
   std::variant<std::uint64_t, double, std::string_view> value;
 };
 
-// Work of the calling thread, or, without an end, a decision at a point in time. Spans of one thread and area nest.
+// Work of the calling thread. Without end_ns, the event is a decision at one point in time. Spans of one thread and area
+// nest.
 struct TraceEvent {
   TraceArea area = TraceArea::invalid;
   std::string_view name;
@@ -71,7 +72,7 @@ class TraceSink {
 
   // Reports all stages of one job, the stage `job` first.
   virtual void add_job(std::span<const StageSpan> stages) noexcept = 0;
-  // The defaults ignore the report.
+  // The default implementations do nothing.
   virtual void add_event(const TraceEvent& event) noexcept;
   virtual void add_link(const TraceLink& link) noexcept;
 };

@@ -1,7 +1,8 @@
-// TracedWork: a scope that reports its duration to a trace sink as one span, with figures.
+// TracedWork: a scope that reports its duration and figures to a trace sink as one span.
 //
-// Without a sink it does nothing and reads no clock.
-// Thread-safety: one thread creates and ends it. Ownership: borrows the sink, and the texts of figures until it ends.
+// Without a sink, the object does nothing and reads no clock.
+// Thread-safety: one thread creates and ends it. Ownership: the object borrows the sink, and the texts of figures until it
+// ends.
 //
 //   kiln::TracedWork work(trace, kiln::TraceArea::build, "build");
 //   work.figure("bytes", std::uint64_t{4096});

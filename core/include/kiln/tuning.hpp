@@ -1,5 +1,5 @@
-// Tuning: the interface between a generator and its tuner: a bench that measures variants, options, outcome, and the
-// stored measurements.
+// Tuning: the interface between a generator and its tuner. It has a bench that measures variants, options, the outcome, and
+// the stored measurements.
 //
 // Thread-safety: values; one thread at a time uses a VariantBench. Ownership: the caller owns all objects. Times are in
 // nanoseconds.
@@ -23,8 +23,8 @@
 
 namespace [[gnu::visibility("default")]] kiln {
 
-// Measurements of one variant, without the first run, which may compile. wall: from the request to the output in host
-// memory. device: device timestamps; 0 if there are none.
+// Measurements of one variant, without the first run, because that run may compile. wall_ns: from the request to the output
+// in host memory. device_ns: from device timestamps; 0 without timestamps.
 struct VariantSamples {
   std::vector<std::uint64_t> wall_ns;
   std::vector<std::uint64_t> device_ns;
@@ -49,12 +49,12 @@ class VariantBench {
   VariantBench& operator=(const VariantBench&) = delete;
   virtual ~VariantBench();
 
-  // Runs the variant and compares each output with the reference, or groups it, outside the measured time. timeout: not
-  // done within `limit`; the run is ended. device_lost: the process crashed. corrupt: wrong output. Otherwise errors of
-  // build and run. The bench remains usable after an error.
+  // Runs the variant. Outside the measured time, compares each output with the reference or assigns it to a group. The bench
+  // remains usable after an error. timeout: the run exceeded `limit` and was stopped. device_lost: the process crashed.
+  // corrupt: wrong output. Other codes: errors of build and run.
   virtual Result<VariantSamples> measure(std::string_view variant, std::uint32_t runs,
                                          std::chrono::nanoseconds limit) noexcept = 0;
-  // Total time for which measurements were paused. It does not count against a budget.
+  // Returns the total time of pauses in measurements. It does not count against a budget.
   virtual std::uint64_t waited_ns() const noexcept { return 0; }
 };
 
@@ -69,22 +69,22 @@ struct TuneOptions {
   std::chrono::nanoseconds budget = std::chrono::seconds(30);  // per spec, without paused time
   bool exhaustive = false;                                     // measure all variants, without limit
   bool again = false;                                          // ignore stored measurements
-  bool audit = false;  // measure only the current winner, and mark it as stale if it no longer holds
+  bool audit = false;  // measure only the current winner, and mark it as stale if it is no longer valid
   std::function<void(const TuneProgress&)> progress;
-  const std::atomic<bool>* stop = nullptr;  // true: stop before the next measurement; results are stored
+  const std::atomic<bool>* stop = nullptr;  // true: stop before the next measurement and store the results
   std::string name;                         // label for the winner's programs
-  bool by_agreement = false;                // no reference: the largest group of equal outputs is taken as correct
-  // Digest of expected outputs and tolerances. Stored measurements with another one are repeated.
+  bool by_agreement = false;                // no reference: the largest group of equal outputs counts as correct
+  // Digest of expected outputs and tolerances. Measurements are repeated if the stored ones have another digest.
   std::string basis;
-  // Called before generate() returns the winner, to store its programs. On failure the previous winner remains. Set by
-  // the runtime.
+  // Stores the winner's programs. The tuner calls it before generate() returns the winner. On failure the previous winner
+  // remains. The runtime sets it.
   std::function<Status(const std::string& variant)> publish;
 };
 
 // Reason of the result.
 enum class TuneDecision : std::uint8_t {
   invalid = 0,
-  faster,  // faster than the incumbent by more than the noise, or nothing else works
+  faster,  // faster than the incumbent by more than the noise, or the only variant that works
   kept,    // the incumbent remains: no variant is faster by more than the noise
   busy,    // the machine was too busy to compare; the incumbent remains
 };
@@ -107,16 +107,16 @@ struct TuneOutcome {
   std::size_t candidates = 0;         // measured in this call
   std::size_t known = 0;              // taken from stored measurements
   std::vector<std::string> rejected;  // "variant: reason", without duplicates
-  // For an audit. It also sets the variant and its medians, and nothing else.
-  std::uint64_t recorded_wall_ns = 0;  // when it became the winner
-  std::string stale;                   // why the winner no longer holds; empty: it does
+  // For an audit. An audit sets only these members, the variant and its medians.
+  std::uint64_t recorded_wall_ns = 0;  // the winner's time when it became the winner
+  std::string stale;                   // why the winner is no longer valid; empty: it is valid
 };
 
 struct DeviceInfo;
 
 struct MergedTuning {  // numbers of records
   std::size_t taken = 0;
-  std::size_t older = 0;    // skipped: not newer than the stored ones
+  std::size_t older = 0;    // skipped: not newer than the stored records
   std::size_t damaged = 0;  // skipped: damaged
 };
 
@@ -125,7 +125,7 @@ enum class TuningState : std::uint8_t {
   fixed,    // only one variant exists
   untuned,  // several variants, no winner
   tuned,
-  stale,  // the winner is used, but should be measured again because it became slower
+  stale,  // the winner is in use, but should be measured again because it became slower
 };
 
 // The measurements that a generator stores, for all its devices.
@@ -140,11 +140,11 @@ class TuningStore {
 
   // Returns the specs with a winner on the device, in a stable order.
   virtual std::vector<KernelSpec> tuned(const DeviceInfo& device) = 0;
-  // Includes results that other processes stored since.
+  // Returns the state of a spec. Includes new results of other processes.
   virtual TuningState state(const KernelSpec& spec, const DeviceInfo& device) noexcept = 0;
   // Returns all measurements as text for merge().
   virtual std::string exported() noexcept = 0;
-  // Adds measurements that are newer than the stored ones. corrupt: not a text of exported().
+  // Adds measurements that are newer than the stored measurements. corrupt: not a text of exported().
   virtual Result<MergedTuning> merge(std::string_view text) noexcept = 0;
 };
 

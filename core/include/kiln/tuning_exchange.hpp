@@ -1,8 +1,9 @@
-// TuningExchange: winners of other machines with the same device. They are used only after a sample was measured here.
+// TuningExchange: imports and exports the winners of machines with the same device. Measure a sample of foreign winners
+// before you use them.
 //
-// An optional ability of a TuningStore: query one for it with dynamic_cast. kiln/cache_sharing.hpp signs and moves the
-// texts. TunableGenerator::tune() with TuneOptions::audit measures one foreign winner, for a spec without a winner,
-// beside the variant that is used here. It becomes the winner if its result is right and it is not slower.
+// An optional interface of a TuningStore: query it with dynamic_cast. kiln/cache_sharing.hpp signs and moves the texts.
+// TunableGenerator::tune() with TuneOptions::audit measures a foreign winner and the variant in use, for a spec without a
+// winner on this machine. The foreign winner becomes the winner if its result is right and it is not slower.
 // Thread-safety: every method from any thread. Ownership: owned by the generator.
 //
 //   auto* exchange = dynamic_cast<kiln::TuningExchange*>(runtime.tuning());
@@ -24,16 +25,16 @@ class TuningExchange {
   virtual ~TuningExchange();
 
   // Returns the winners on the device as text for merge_foreign(). For specs that this machine has not tuned, the text
-  // has the winners of other machines that this object received. Empty: there are none.
+  // has the foreign winners that this object received. Empty: no winners.
   virtual std::string winners_text(const DeviceInfo& device) noexcept = 0;
-  // Stores the winners of the text for specs that have no winner here; `older` counts the others. They are not used yet.
-  // corrupt: not a text of winners_text().
+  // Stores the winners of the text for specs without a winner on this machine; `older` counts the other winners. Jobs do not
+  // use foreign winners before accept_foreign(). corrupt: not a text of winners_text().
   virtual Result<MergedTuning> merge_foreign(std::string_view text, const DeviceInfo& device) noexcept = 0;
   // Returns the conv2d and gemm specs of the foreign winners, in a stable order.
   virtual std::vector<KernelSpec> foreign(const DeviceInfo& device) = 0;
-  // True if the spec's only winner is a foreign one.
+  // Returns true if the spec's only winner is a foreign winner.
   virtual bool is_foreign(const KernelSpec& spec, const DeviceInfo& device) noexcept = 0;
-  // Uses all foreign winners. Returns their number.
+  // Makes jobs use all foreign winners. Returns the number of winners.
   virtual Result<std::size_t> accept_foreign(const DeviceInfo& device) noexcept = 0;
 };
 

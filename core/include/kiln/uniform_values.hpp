@@ -1,4 +1,4 @@
-// Uniform values: from the values of a job to the bytes that a GPU program reads.
+// Uniform values: converts the values of a job to the bytes that a GPU program reads.
 //
 // Thread-safety: pure functions. Ownership: values. Offsets and strides are in bytes.
 //
@@ -25,12 +25,12 @@ struct UniformPlace {
   bool row_major = false;
 };
 
-// Converts the values of a uniform, 8 bytes each (UserKernelSpec::Uniform), to components of its declared type;
-// matrices become column by column. invalid_argument: a value that the type cannot hold.
+// Converts the values of a uniform, 8 bytes each (UserKernelSpec::Uniform), to components of its declared type. The
+// components of a matrix are in column order. invalid_argument: the type cannot represent a value.
 Result<std::vector<std::byte>> uniform_components(const ProgramResource& resource, const std::byte* values,
                                                   UserKernelSpec::Uniform::Type given);
 
-// Stores a member's components in the bytes of its block. REQUIRES: as many components as the member has.
+// Writes a member's components to the bytes of its block. REQUIRES: the number of components matches the member.
 void place_in_block(const ProgramResource& resource, const UniformPlace& member, std::span<const std::byte> components,
                     std::vector<std::byte>& block);
 

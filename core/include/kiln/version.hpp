@@ -1,4 +1,4 @@
-// version: the version of Kiln, as printed by `kiln --version`.
+// version: the version of Kiln that `kiln --version` prints.
 //
 // Thread-safety: a constant.
 //

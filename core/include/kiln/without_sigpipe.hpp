@@ -1,7 +1,8 @@
-// WithoutSigpipe: while it lives, a write of this thread to a closed pipe or socket fails with EPIPE. Otherwise SIGPIPE
-// ends the application.
+// WithoutSigpipe: a scope in which a write of this thread to a closed pipe or socket fails with EPIPE. Without the scope,
+// SIGPIPE ends the application.
 //
-// Thread-safety: stays on its thread. Ownership: a scope. Errors: none; where signals cannot be blocked nothing changes.
+// Thread-safety: create and destroy it on one thread. Ownership: a scope. Errors: none; if signals cannot be blocked, the
+// scope has no effect.
 //
 //   const kiln::WithoutSigpipe quiet;
 //   if (std::fputs("a line\n", stdout) < 0 && errno == EPIPE) std::cerr << "the reader is gone\n";
