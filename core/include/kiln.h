@@ -2,7 +2,7 @@
  *
  * The interface is stable: libkiln.so has soname 1, and its functions and structs do not change. Structs that begin with
  * `size` may grow at the end. The caller sets `size` to the size of the struct that it was compiled with. All other structs
- * are frozen: they never change, and new data gets a new function.
+ * are frozen: they never change, and new data has a separate function.
  *
  * Errors: a function that can fail returns a kiln_status*, or NULL if it succeeded. Free the status with kiln_status_free().
  * Every function checks its arguments and returns KILN_INVALID_ARGUMENT if a required object is NULL. Functions that free

@@ -256,7 +256,7 @@ struct Config {
   std::map<std::string, ConfigOrigin> origins;       // by dotted key, for every key of the fixed sections
   std::map<std::string, ConfigPlace> plugin_places;  // positions of [plugin.NAME] sections, also of empty ones
 
-  // Returns where a dotted key was set, or a place without a line that names the key.
+  // Returns the place that set a dotted key. If no place set it, returns a place without a line and with the key as `file`.
   ConfigPlace place_of(std::string_view key) const;
 };
 

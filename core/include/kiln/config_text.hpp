@@ -31,7 +31,8 @@ std::size_t edit_distance(std::string_view from, std::string_view to);
 
 // Returns the candidate with the least distance; of several, the one with the longest common start. Empty: no candidates.
 std::string_view nearest_word(std::string_view word, std::span<const std::string_view> candidates);
-// Returns the nearest word without regard to case. nullopt: more than a third of the word's letters differ.
+// Returns the nearest word without regard to case. nullopt: every candidate differs in more than one letter and in more than
+// a third of the letters.
 std::optional<std::string_view> close_word(std::string_view word, std::span<const std::string_view> candidates);
 
 }  // namespace config

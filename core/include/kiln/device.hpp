@@ -73,8 +73,8 @@ struct DeviceInfo {
   std::uint64_t max_view_texels = 0;
   std::uint32_t max_shared_bytes = 0;  // per workgroup; 0: unknown
   std::uint32_t simd_lanes = 0;        // fp32 lanes that execute together; 0: unknown
-  // GLSL: replacement of barrier() in user kernels, for drivers whose barrier() does not order shared memory accesses;
-  // empty: not needed.
+  // GLSL: replacement of barrier() in user kernels, for a driver with a barrier() that does not order accesses to shared
+  // memory. Empty: not needed.
   std::string glsl_barrier;
   // Peak rate in GFLOP/s derived from queried properties; 0: unknown. Higher measurements are rejected.
   double roof_gflops = 0;

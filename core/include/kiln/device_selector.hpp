@@ -61,7 +61,7 @@ struct JobTerms {
 struct Choice {
   std::size_t candidate = 0;
   std::string because;  // reason with figures
-  // Candidate whose program should be built while the chosen one runs.
+  // Candidate to build the program for while the chosen candidate runs.
   std::optional<std::size_t> build_ahead = std::nullopt;
 };
 

@@ -56,7 +56,7 @@ struct Submission {
   Completion completion = Completion::ordered;
   std::vector<std::vector<ResourceSource>> sources{};  // PassLaunch::sources per pass; empty: none
   // The submitting thread calls wait() for this job next. If nothing else is in flight and the job was short before, the
-  // executor then runs the job on that thread and need not wake its own threads.
+  // executor runs the job on that thread. It then need not wake its own threads.
   bool waits_next = false;
 };
 

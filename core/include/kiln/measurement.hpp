@@ -47,7 +47,7 @@ inline std::uint64_t dispatch_ns(const Measurement& m) noexcept {
 }
 
 struct WorkCounters {
-  // Calls to the driver's compiler whose result the device can serialize.
+  // Calls to the driver's compiler with a result that the device can serialize.
   std::atomic<std::uint64_t> builds{0};
   std::atomic<std::uint64_t> loads{0};     // binaries passed to the driver
   std::atomic<std::uint64_t> prepared{0};  // library primitives and packed constants created in this process

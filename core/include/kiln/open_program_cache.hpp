@@ -28,7 +28,7 @@ struct CacheWaits {
   std::chrono::nanoseconds process = std::chrono::seconds(5);
 };
 
-// A cache whose programs can be removed. Query a ProgramCache for it:
+// A cache that can remove programs. Query a ProgramCache for it:
 //
 //   if (auto* removable = dynamic_cast<kiln::RemovableCache*>(cache.get())) removable->forget(device);
 //

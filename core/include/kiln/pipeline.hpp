@@ -67,8 +67,8 @@ struct Pipeline {
 Status validate(const Pipeline& pipeline);
 
 // final: compares the results with `expected`. If all steps are layers, also compares the results with a reference in double
-// precision. steps: also runs each step as a separate job, compares each job with its reference, and compares the results
-// of the pipeline with the results of the jobs.
+// precision. steps: also runs each step as a separate job and compares it with its reference. Then compares the results of
+// the pipeline with the results of the jobs.
 enum class PipelineCheck : std::uint8_t { none = 0, final, steps };
 
 // Expected contents of one result. Without output.tensor, output.tolerance applies to the comparison with the references.
