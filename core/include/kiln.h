@@ -72,7 +72,7 @@ KILN_API const char* kiln_version(void);             /* "0.1.0" */
 KILN_API void kiln_text_free(char* text);
 
 typedef enum kiln_log_level {
-  KILN_LOG_DEFAULT = 0, /* as the configuration says */
+  KILN_LOG_DEFAULT = 0, /* the level in the configuration */
   KILN_LOG_DEBUG = 1,
   KILN_LOG_INFO = 2,
   KILN_LOG_WARNING = 3,
@@ -226,7 +226,7 @@ KILN_API KILN_MUST_USE kiln_status* kiln_cache_get_or_build(kiln_cache* cache, c
 KILN_API void* kiln_program_object(const kiln_program* program); /* NULL: the program is bytes */
 /* Returns the compiled bytes of a program without a `load` callback. Returns NULL if the program has this callback. */
 KILN_API const void* kiln_program_bytes(const kiln_program* program, size_t* count);
-KILN_API kiln_tier kiln_program_tier(const kiln_program* program); /* where the request found it */
+KILN_API kiln_tier kiln_program_tier(const kiln_program* program); /* the tier of the request */
 KILN_API void kiln_program_free(kiln_program* program);
 
 /* Starts kiln_cache_get_or_build() on a thread of the cache. The cache has one thread per processor, at least 2 and at most

@@ -113,7 +113,7 @@ struct ProgramInspection {
   std::string path;
   std::string verdict;  // "authentic", a name of RejectedCounts, "suspect" or "not checked"
   std::string why;      // empty if authentic
-  // From the header; trust it only as far as the verdict. 0 if not readable.
+  // From the header. Do not trust these values unless the verdict is "authentic". 0: not readable.
   std::uint32_t schema = 0;
   std::string compression, format, signed_by;
   std::uint64_t material_bytes = 0, stored_bytes = 0, inflated_bytes = 0;

@@ -107,7 +107,7 @@ struct CacheConfig {
   bool auto_save = true;
   std::string compression = "zstd";  // "none"
   bool read_only = false;
-  // Where new programs are built: "child" (a child process, if the device allows it) or "process" (this process).
+  // The process that builds new programs: "child" (a child process, if the device allows it) or "process" (this process).
   std::string build_in = "child";
   std::chrono::nanoseconds build_timeout = std::chrono::seconds(60);  // per build in a child process
   std::uint64_t build_memory = 4ull << 30;                            // limit of the allocations of a child process
@@ -221,7 +221,7 @@ struct JobConfig {
   // Position of each value: "device", "grid[1]", "bindings[0].input". Table rows share the positions of their job.
   std::shared_ptr<const std::map<std::string, ConfigPlace, std::less<>>> places;
 
-  // Returns the position of the key's value, else of its parent, else of the job.
+  // Returns the position of the key's value. If it is missing, returns the position of the parent key, or of the job.
   ConfigPlace place_of(std::string_view key) const;
 };
 
@@ -256,7 +256,7 @@ struct Config {
   std::map<std::string, ConfigOrigin> origins;       // by dotted key, for every key of the fixed sections
   std::map<std::string, ConfigPlace> plugin_places;  // positions of [plugin.NAME] sections, also of empty ones
 
-  // Returns the place that set a dotted key. If no place set it, returns a place without a line and with the key as `file`.
+  // Returns the position that set a dotted key. For a default value, returns line 0 with the key as `file`.
   ConfigPlace place_of(std::string_view key) const;
 };
 

@@ -73,7 +73,7 @@ PluginSettings plugin_settings(const Config& config, const std::string& plugin, 
 // Returns one line per key, "(origin) key = value": fixed sections in the order of the documentation, then plugin keys, then
 // jobs.
 std::string show_config(const Config& config, const std::map<std::string, std::vector<ConfigKey>>& keys);
-// The same as one JSON object: {"schema", "values": [{"key", "value", "origin", "detail"}], "jobs": […]}.
+// Returns the configuration as JSON: {"schema", "values": [{"key", "value", "origin", "detail"}], "jobs": […]}.
 std::string show_config_json(const Config& config, const std::map<std::string, std::vector<ConfigKey>>& keys);
 
 // Returns the commented configuration with all defaults (configs/default.toml).

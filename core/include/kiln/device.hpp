@@ -76,11 +76,11 @@ struct DeviceInfo {
   // GLSL: replacement of barrier() in user kernels, for a driver with a barrier() that does not order accesses to shared
   // memory. Empty: not needed.
   std::string glsl_barrier;
-  // Peak rate in GFLOP/s derived from queried properties; 0: unknown. Higher measurements are rejected.
+  // Peak rate in GFLOP/s, derived from queried properties; 0: unknown. Kiln rejects measurements with a higher rate.
   double roof_gflops = 0;
-  // Another process can build programs for this device (BuildApart in kiln/program_cache.hpp).
+  // true: another process can build programs for this device (BuildApart in kiln/program_cache.hpp).
   bool builds_apart = false;
-  // Whether the driver's own cache is in Kiln's folder: "adopted", "not adopted", or "none" without such a cache.
+  // Location of the driver's own cache: "adopted" (in Kiln's folder), "not adopted" (elsewhere), or "none" (no such cache).
   std::string driver_cache = "none";
 };
 

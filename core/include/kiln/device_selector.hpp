@@ -2,7 +2,7 @@
 //
 // The choice minimizes queue wait + transfer + build (if cold) + run. It does not depend on the name or kind of a
 // device. Times are in nanoseconds.
-// Thread-safety: every method from any thread. Ownership: candidates are borrowed for the call.
+// Thread-safety: every method from any thread. Ownership: a call borrows its candidates.
 //
 //   auto choice = selector.select(spec, candidates, {});
 //   if (!choice) return choice.error();

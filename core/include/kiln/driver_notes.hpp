@@ -1,8 +1,8 @@
 // DriverNotes: stores small facts that a driver measured or queried, for use by later processes.
 //
 // Examples: the identity of the installed driver, or the fastest of several layouts. A note may be lost at any time;
-// the driver then determines the fact again. Notes are authenticated with this user's key.
-// Thread-safety: every method from any thread. Ownership: bytes are copied.
+// the driver then determines the fact again. This user's key authenticates the notes.
+// Thread-safety: every method from any thread. Ownership: the methods copy the bytes.
 //
 //   if (auto stored = notes.find("layout v1")) return *stored;
 //   notes.keep("layout v1", measured);
@@ -23,9 +23,9 @@ class DriverNotes {
   DriverNotes& operator=(const DriverNotes&) = delete;
   virtual ~DriverNotes();
 
-  // Returns the note with exactly this name, or nullopt. The name must contain everything that the fact depends on.
+  // Returns the note with exactly this name, or nullopt. Include everything that affects the fact in the name.
   virtual std::optional<std::vector<std::byte>> find(std::string_view name) noexcept = 0;
-  // Stores or replaces a note of at most 64 KiB. A failure is ignored.
+  // Stores or replaces a note of at most 64 KiB. Ignores a failure.
   virtual void keep(std::string_view name, std::span<const std::byte> bytes) noexcept = 0;
 };
 

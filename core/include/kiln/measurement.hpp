@@ -1,4 +1,4 @@
-// Measurement: the times of one job. WorkCounters: how often a device did work that a cache should avoid.
+// Measurement: the times of one job. WorkCounters: counts of device work that a cache should avoid.
 //
 // All times are wall times of the steady clock in nanoseconds, except device_ns. device_ns is the difference of device
 // timestamps over the passes, or 0 without timestamps. If a driver call is known to return after the work is done,

@@ -2,7 +2,7 @@
 //
 // Intermediate tensors stay in device memory. They share memory if they are never needed at the same time. Each step has a
 // separate program from the cache.
-// Thread-safety: values. Ownership: tensors are shared with the caller.
+// Thread-safety: values. Ownership: a pipeline shares its tensors with the caller.
 //
 //   kiln::Pipeline pipeline;
 //   pipeline.tensors = {{"x", kiln::DType::f32, {1, 8, 20, 20}, kiln::Access::read, input},

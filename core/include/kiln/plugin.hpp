@@ -62,7 +62,7 @@ struct PluginContext {
 // Not noexcept: the loader reports a plugin that throws an exception here as broken.
 using RegisterFn = Status (*)(Registry& registry, const PluginContext& context);
 
-// Fixed-size fields give the note in the file and the object in memory the same layout.
+// The fields have fixed sizes, so that the note in the file and the object in memory have the same layout.
 struct PluginNote {
   std::uint32_t abi;
   char fingerprint[124];

@@ -33,7 +33,7 @@ class Program {
   Program& operator=(const Program&) = delete;
   virtual ~Program();  // may run on any thread
 
-  // Bytes in memory, for the limits of the memory tier. An estimate if the driver does not report it.
+  // Returns the bytes in memory, for the limits of the memory tier. The value is an estimate if the driver does not report it.
   virtual std::uint64_t charge() const noexcept = 0;
   // Returns the declared resources (kiln/program_interface.hpp), which the first call determines. nullptr: unknown; bindings
   // are then assigned by position. REQUIRES: the program was built from `source`. Call from any thread.

@@ -81,8 +81,8 @@ struct CacheStats {
   std::uint64_t bytes_in_memory = 0;
   std::uint64_t bytes_on_disk = 0;
   double saved_ms = 0;  // build times saved by hits, minus the cost of the hits
-  // Cooperation with other processes: waits for a build of another process and their total time, builds that ended
-  // without a program, and waits that timed out.
+  // Counts for builds of other processes: waits and their total time, builds that ended without a program, and waits that
+  // timed out.
   std::uint64_t lease_waits = 0;
   std::uint64_t lease_wait_ns = 0;
   std::uint64_t lease_takeovers = 0;
@@ -155,8 +155,8 @@ class WarmableCache {
   WarmableCache& operator=(const WarmableCache&) = delete;
   virtual ~WarmableCache();
 
-  // Receives the result of the request with index `place`, on a working thread, one call at a time. Return false to
-  // start no further request.
+  // Receives the result of the request with index `place`, on a worker thread, one call at a time. Return false to start
+  // no further request.
   using OnAnswer = std::function<bool(std::size_t place, Result<Acquired> answer)>;
   // Processes requests in order on `threads` threads, including the calling thread. If another thread or process builds a
   // program, its request is deferred to the end, so that processes with the same list divide the builds.

@@ -23,7 +23,7 @@ namespace [[gnu::visibility("default")]] kiln {
 
 // GLSL: storage_block to atomic_counter and sampler_state. OpenCL C: buffer_argument to local_argument, in the order of
 // the arguments.
-// sampler: a sampler with its texture, or a texture alone. sampler_state: a sampler without one (Vulkan).
+// sampler: a sampler with its texture, or a separate texture. sampler_state: a sampler without a texture (Vulkan).
 enum class ResourceKind : std::uint8_t {
   invalid = 0,
   storage_block,

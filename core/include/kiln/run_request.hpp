@@ -67,12 +67,12 @@ struct RunRequest {
   // Called on the thread of run() after each of the `repeat` runs, with the number of finished runs. Return false to start no
   // further run; the status is then cancelled, unless this was the last run. Empty: not called.
   std::function<bool(std::uint32_t finished)> progress;
-  // Order relative to jobs of other threads on the device. unordered: does not wait for outputs of earlier jobs.
+  // Order relative to jobs of other threads on the device. unordered: the job does not wait for outputs of earlier jobs.
   Completion completion = Completion::ordered;
   // Called once, on the thread of run(), when the programs are ready and before the first run. It may block until other
   // jobs have run. Return false to end the job with status cancelled. Empty: the job runs at once.
   std::function<bool()> may_run;
-  // Layers: a stored reference for `verify`, valid while the inputs do not change. null: computed for each call.
+  // Layers: a stored reference for `verify`, valid while the inputs do not change. null: each call computes the reference.
   std::shared_ptr<const KeptReference> reference;
 };
 
