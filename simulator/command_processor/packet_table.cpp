@@ -186,19 +186,20 @@ namespace {
 
 constexpr const char* introduction = R"(# PM4 subset of the simulator
 
-This page lists the packets, events and registers that the command processor of the simulated AMD device executes. It is
-generated from its tables; a test compares it. To write it again, run the test with `KILN_UPDATE_DOCS=1`.
+This page lists the packets, events and registers that the command processor of the simulated AMD device executes. A test
+generates it from the tables of the command processor and compares it. To write it again, run the test with `KILN_UPDATE_DOCS=1`.
 
-Everything else stops the job with a fault that names the packet's address, the dword and the reason:
+Anything else stops the job with a fault. The fault names the packet's address, the dword and the reason:
 
-* another opcode, register, event, bit or length, or an unaligned address;
-* cache maintenance of a part of memory, packets of type 0 and 2, predication by queries of draws, interrupts.
+* another opcode, register, event, bit or length, or an unaligned address
+* cache maintenance of a part of memory, packets of type 0 and 2, predication by queries of draws, interrupts
 
-Registers are 0 at the start of every job, so a job that does not set CU masks, workgroup size or program faults at its
-dispatch. Work has ended before the next packet is read: the form of a wait is checked, and it has no effect.
+Registers are 0 at the start of every job. A job that does not set CU masks, workgroup size or program therefore faults at its
+dispatch. The simulator completes the work of a packet before it reads the next packet. It checks the form of a wait, and the wait has
+no effect.
 
-SAMPLE_PIPELINESTAT writes eleven counters of 64 bits. The last counts the invocations of compute shaders between
-PIPELINESTAT_START and PIPELINESTAT_STOP. The others are 0, because nothing is drawn.
+SAMPLE_PIPELINESTAT writes eleven counters of 64 bits. The last counter is the number of invocations of compute shaders between
+PIPELINESTAT_START and PIPELINESTAT_STOP. The other counters are 0, because the simulator draws nothing.
 
 )";
 
@@ -247,8 +248,8 @@ const char* treatment(Treatment which) {
 std::string packet_lines() {
   std::string text =
       "## Packets\n\n"
-      "Columns *graphics* and *compute*: length of the body in dwords. *Bits*: the bits that may be set, for dwords in "
-      "which not all may be set; a second set is for gfx11.\n\n"
+      "The columns *graphics* and *compute* contain the length of the body in dwords. The column *bits* contains the bits "
+      "that may be set, for each dword with forbidden bits. A second set applies to gfx11.\n\n"
       "| opcode | packet | graphics | compute | effect | bits |\n|---|---|---|---|---|---|\n";
   const auto bits = [](const PacketRule& rule, const std::array<std::uint32_t, 8>& known) {
     std::string list;
@@ -308,7 +309,9 @@ std::string ranges(const char* title, std::span<const RegisterRange> which) {
 
 std::string pm4_subset() {
   std::string text = introduction + packet_lines() + events() + registers();
-  text += "## State of the graphics stages\n\nGraphics ring only. Stored, and not used by dispatches.\n\n";
+  text +=
+      "## State of the graphics stages\n\nThese registers exist only on the graphics ring. The simulator stores them. "
+      "Dispatches do not use them.\n\n";
   text += ranges("Shader registers, gfx10.3:", graphics_shader_ranges(Generation::gfx10_3));
   text += ranges("Shader registers, gfx11:", graphics_shader_ranges(Generation::gfx11));
   text += ranges("Context registers, gfx10.3:", context_ranges(Generation::gfx10_3));
