@@ -248,8 +248,9 @@ const char* treatment(Treatment which) {
 std::string packet_lines() {
   std::string text =
       "## Packets\n\n"
-      "The columns *graphics* and *compute* contain the length of the body in dwords. The column *bits* contains the bits "
-      "that may be set, for each dword with forbidden bits. A second set applies to gfx11.\n\n"
+      "The columns *graphics* and *compute* contain the length of the body in dwords.\n"
+      "The column *bits* contains the bits that may be set, for each dword with forbidden bits. "
+      "A second set applies to gfx11.\n\n"
       "| opcode | packet | graphics | compute | effect | bits |\n|---|---|---|---|---|---|\n";
   const auto bits = [](const PacketRule& rule, const std::array<std::uint32_t, 8>& known) {
     std::string list;
