@@ -32,6 +32,15 @@ KILN_LANE double fraction(double x) {
   return rest >= 1.0 ? as_double(0x3FEFFFFFFFFFFFFFU) : rest;
 }
 
+// Clang 14 has no roundeven. What GCC makes of rint without SSE 4.1 passes signalling NaNs on as they are.
+#if defined(__clang__)
+KILN_LANE float nearest_even(float x) { return __builtin_rintf(x); }
+KILN_LANE double nearest_even(double x) { return __builtin_rint(x); }
+#else
+KILN_LANE float nearest_even(float x) { return __builtin_roundevenf(x); }
+KILN_LANE double nearest_even(double x) { return __builtin_roundeven(x); }
+#endif
+
 KILN_LANE bool has_exponent(float x) { return x == x && __builtin_fabsf(x) <= __FLT_MAX__ && x != 0.0F; }
 KILN_LANE bool has_exponent(double x) { return x == x && __builtin_fabs(x) <= __DBL_MAX__ && x != 0.0; }
 KILN_LANE std::int32_t exponent_of(double x) {  // of a mantissa in [0.5, 1)
@@ -62,17 +71,17 @@ constexpr Semantics vop1_entries[] = {
     lanes<[](std::uint16_t a) { return a; }>("v_mov_b16"),
     lanes<[](float a) { return __builtin_truncf(a); }>("v_trunc_f32"),
     lanes<[](float a) { return __builtin_ceilf(a); }>("v_ceil_f32"),
-    lanes<[](float a) { return __builtin_rintf(a); }>("v_rndne_f32"),
+    lanes<[](float a) { return nearest_even(a); }>("v_rndne_f32"),
     lanes<[](float a) { return __builtin_floorf(a); }>("v_floor_f32"),
     lanes<[](float a) { return fraction(a); }>("v_fract_f32"),
     lanes<[](double a) { return __builtin_trunc(a); }>("v_trunc_f64"),
     lanes<[](double a) { return __builtin_ceil(a); }>("v_ceil_f64"),
-    lanes<[](double a) { return __builtin_rint(a); }>("v_rndne_f64"),
+    lanes<[](double a) { return nearest_even(a); }>("v_rndne_f64"),
     lanes<[](double a) { return __builtin_floor(a); }>("v_floor_f64"),
     lanes<[](double a) { return fraction(a); }>("v_fract_f64"),
     lanes<[](Half a) { return Half{__builtin_truncf(a.value)}; }>("v_trunc_f16"),
     lanes<[](Half a) { return Half{__builtin_ceilf(a.value)}; }>("v_ceil_f16"),
-    lanes<[](Half a) { return Half{__builtin_rintf(a.value)}; }>("v_rndne_f16"),
+    lanes<[](Half a) { return Half{nearest_even(a.value)}; }>("v_rndne_f16"),
     lanes<[](Half a) { return Half{__builtin_floorf(a.value)}; }>("v_floor_f16"),
     lanes<[](Half a) {
       const float rest = a.value - __builtin_floorf(a.value);
@@ -159,11 +168,11 @@ KILN_LANE Word pair(Word low, Word high) { return (low & 0xFFFFU) | high << 16U;
 // [-1, 1] and [0, 1] to the whole range of the integer.
 KILN_LANE std::int32_t normal_signed(float x) {
   const float inside = x > 1.0F ? 1.0F : x < -1.0F ? -1.0F : x;
-  return to_int(__builtin_rintf(inside * 32767.0F));
+  return to_int(nearest_even(inside * 32767.0F));
 }
 KILN_LANE std::int32_t normal_unsigned(float x) {
   const float inside = x > 1.0F ? 1.0F : x < 0.0F ? 0.0F : x;
-  return to_int(__builtin_rintf(inside * 65535.0F));
+  return to_int(nearest_even(inside * 65535.0F));
 }
 KILN_LANE Word towards_zero(float x) { return double_to_half_slow(static_cast<double>(x), 3, false); }
 
@@ -228,7 +237,7 @@ constexpr Semantics conversions_entries[] = {
     }>("v_cvt_pk_i16_i32"),
     lanes<[](float a, Word b, Word c) {
       const unsigned shift = 8U * (b & 3U);
-      const Word byte = static_cast<Word>(limited(to_int(__builtin_rintf(a)), 0, 255));
+      const Word byte = static_cast<Word>(limited(to_int(nearest_even(a)), 0, 255));
       return (c & ~(0xFFU << shift)) | byte << shift;
     }>("v_cvt_pk_u8_f32"),
 };
