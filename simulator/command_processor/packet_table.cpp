@@ -189,10 +189,10 @@ constexpr const char* introduction = R"(# PM4 subset of the simulator
 This page lists the packets, events and registers that the command processor of the simulated AMD device executes. A test
 generates it from the tables of the command processor and compares it. To write it again, run the test with `KILN_UPDATE_DOCS=1`.
 
-Anything else stops the job with a fault. The fault names the packet's address, the dword and the reason:
+Anything else stops the job with a fault. The fault names the packet's address, the dword and the reason.
 
-* another opcode, register, event, bit or length, or an unaligned address
-* cache maintenance of a part of memory, packets of type 0 and 2, predication by queries of draws, interrupts
+* Refused are other opcodes, registers, events, bits and lengths, and unaligned addresses.
+* Also refused are cache maintenance of a part of memory, packets of type 0 and 2, predication by queries of draws, and interrupts.
 
 Registers are 0 at the start of every job. A job that does not set CU masks, workgroup size or program therefore faults at its
 dispatch. The simulator completes the work of a packet before it reads the next packet. It checks the form of a wait, and the wait has
