@@ -95,12 +95,12 @@ std::string file_text(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
-// Of the tests of instructions: what stands between quotes.
+// Of the tests of instructions and their headers: what stands between quotes.
 std::set<std::string> quoted_words() {
   std::set<std::string> words;
   for (const auto& entry : std::filesystem::directory_iterator(KILN_SOURCE_DIR "/tests/simulator/wave")) {
     const std::string name = entry.path().filename().string();
-    if (!name.ends_with("_test.cpp")) continue;
+    if (!name.ends_with("_test.cpp") && !name.ends_with(".hpp")) continue;
     const std::string text = file_text(entry.path());
     for (std::size_t start = text.find('"'), end; start != std::string::npos; start = text.find('"', end + 1)) {
       end = text.find('"', start + 1);
