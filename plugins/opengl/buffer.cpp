@@ -167,8 +167,9 @@ Result<std::unique_ptr<Buffer>> GlBuffer::create(const std::shared_ptr<ContextGr
     const auto& whole = static_cast<const GlBuffer&>(*desc.part_of);
     const bool fits = whole.group_ == group && whole.shadow_ == nullptr && desc.bytes <= whole.bytes_;
     if (!fits) {
-      return invalid_argument(group->id() + ": a part of " + std::to_string(desc.bytes) + " bytes of a buffer of " +
-                              std::to_string(whole.bytes_) + " bytes, expected one for storage of this device");
+      return invalid_argument(group->id() + ": part_of is a buffer of " + std::to_string(whole.bytes_) +
+                              " bytes, expected a storage buffer of this device with at least " +
+                              std::to_string(desc.bytes) + " bytes");
     }
     std::unique_ptr<GlBuffer> part(new GlBuffer(group, staging, whole.transfer_, desc.bytes));
     part->is_part_ = true;
@@ -206,7 +207,7 @@ Status GlBuffer::make(BufferUsage usage) {
   const std::string doing = "making a buffer of " + std::to_string(bytes_) + " bytes";
   if (Status status = group_->check(doing); !status.ok()) return status;
   if (transfer_ == Transfer::mapped && memory_ == nullptr) {
-    return unavailable(group_->id() + ": " + doing + ": it cannot be mapped");
+    return unavailable(group_->id() + ": " + doing + ": the buffer cannot be mapped");
   }
   const bool each_job = usage == BufferUsage::upload || usage == BufferUsage::readback;
   return transfer_ == Transfer::staged && each_job ? make_shadow(usage, store) : ok_status();
@@ -234,14 +235,14 @@ Status GlBuffer::make_shadow(BufferUsage usage, GLsizeiptr store) {
   shadow_->memory = static_cast<std::byte*>(gl.MapBufferRange(GL_COPY_WRITE_BUFFER, 0, store, access));
   const std::string doing = "making the staging memory of a buffer of " + std::to_string(bytes_) + " bytes";
   if (Status status = group_->check(doing); !status.ok()) return status;
-  if (shadow_->memory == nullptr) return unavailable(group_->id() + ": " + doing + ": it cannot be mapped");
+  if (shadow_->memory == nullptr) return unavailable(group_->id() + ": " + doing + ": the memory cannot be mapped");
   return {};
 }
 
 Status GlBuffer::in_range(std::string_view doing, std::uint64_t offset, std::size_t bytes) const {
   if (offset <= bytes_ && bytes <= bytes_ - offset) return {};
   return invalid_argument(group_->id() + ": " + std::string(doing) + " " + std::to_string(bytes) + " bytes at offset " +
-                          std::to_string(offset) + " of a buffer of " + std::to_string(bytes_) + " bytes");
+                          std::to_string(offset) + " exceeds the buffer of " + std::to_string(bytes_) + " bytes");
 }
 
 Result<Staging*> GlBuffer::staging() {
@@ -336,7 +337,7 @@ Result<ImportedMemory> import_memory(ContextGroup& group, int fd, std::uint64_t 
   const std::string doing = group.id() + ": importing a buffer of " + std::to_string(bytes) + " bytes";
   const std::uint64_t there = bytes_behind(fd, bytes);
   if (there < bytes) {
-    return invalid_argument(doing + ": the memory behind the descriptor has " + std::to_string(there));
+    return invalid_argument(doing + ": the imported memory has " + std::to_string(there) + " bytes");
   }
   UniqueFd own(fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!own) return invalid_argument(doing + ": descriptor " + std::to_string(fd) + ": " + std::strerror(errno));

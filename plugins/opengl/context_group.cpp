@@ -67,7 +67,7 @@ Status ContextGroup::start_execution(std::shared_ptr<const EglApi> api, const Eg
   execution_context_ = std::move(context).value();
   const int version = gladLoadGLContextUserPtr(&gl_, find_function, const_cast<EglApi*>(api.get()));
   if (version < GLAD_MAKE_VERSION(4, 3)) {
-    return unavailable("OpenGL " + std::to_string(GLAD_VERSION_MAJOR(version)) + "." +
+    return unavailable("the driver supports OpenGL " + std::to_string(GLAD_VERSION_MAJOR(version)) + "." +
                        std::to_string(GLAD_VERSION_MINOR(version)) + ", expected 4.3 or newer");
   }
   gl_.Enable(GL_TEXTURE_CUBE_MAP_SEAMLESS);  // as Vulkan always filters; off is a choice of OpenGL's context
@@ -106,7 +106,7 @@ Status ContextGroup::alive() const {
   if (is_gone()) return device_lost(id_ + ": " + node_name_ + ": the device was taken away");
   const GLenum reset = reset_.load(std::memory_order_relaxed);
   if (reset == GL_NO_ERROR) return {};
-  return device_lost(id_ + ": the OpenGL context was lost (" + reset_name(reset) + "); open the device again");
+  return device_lost(id_ + ": the OpenGL context was lost (" + reset_name(reset) + "). Open the device again");
 }
 
 Status ContextGroup::check(std::string_view doing) {
@@ -179,8 +179,8 @@ Result<BuildingContexts::Lease> BuildingContexts::take(const EglContext& first) 
 
 Status BuildingContexts::all_are_lent() const {
   const auto waited_ms = std::chrono::duration_cast<std::chrono::milliseconds>(patience_).count();
-  return timed_out("all " + std::to_string(most_) + " are in use, and for " + std::to_string(waited_ms) +
-                   " ms none came back");
+  return timed_out("timed out after " + std::to_string(waited_ms) + " ms: all " + std::to_string(most_) +
+                   " contexts are in use");
 }
 
 void BuildingContexts::give_back(One* one) {

@@ -30,7 +30,7 @@ Status check_views(const KernelSource& source, const DeviceInfo& info) {
     const std::uint32_t most = source.views[i] == View::image ? info.max_image_bindings : info.max_texel_bindings;
     if (i < most) continue;
     return invalid_argument("binding " + std::to_string(i) + " is viewed as " +
-                            std::string(to_string(source.views[i])) + ", the most such bindings are " +
+                            std::string(to_string(source.views[i])) + ", expected a binding below " +
                             std::to_string(most));
   }
   return {};
@@ -85,7 +85,7 @@ class SourceBinder {
         break;
     }
     if (!provided) {
-      return invalid_argument(std::string(to_string(resource.kind)) + " " + resource.name + ": nothing provides it");
+      return invalid_argument(std::string(to_string(resource.kind)) + " " + resource.name + " is not provided");
     }
     BoundBuffer& buffer = pass_.buffers[source.binding];
     buffer.view = View::pixels;
@@ -140,7 +140,7 @@ class SourceBinder {
       return {};
     }
     const auto block = std::ranges::find(pass_.uniform_blocks, static_cast<GLuint>(uniform.block), &BoundBlock::block);
-    if (block == pass_.uniform_blocks.end()) return internal_error("uniform " + resource.name + " before its block");
+    if (block == pass_.uniform_blocks.end()) return internal_error("uniform " + resource.name + " precedes its block");
     place_in_block(resource, uniform.place, *components, block->values);
     return {};
   }
@@ -158,8 +158,8 @@ class SourceBinder {
       whole = values_;
     }
     if (whole.size() < source.offset + bytes) {
-      return invalid_argument("its values end at byte " + std::to_string(source.offset + bytes) + " of " +
-                              std::to_string(whole.size()));
+      return invalid_argument("the values end at byte " + std::to_string(source.offset + bytes) +
+                              ", expected at most " + std::to_string(whole.size()));
     }
     return whole.subspan(static_cast<std::size_t>(source.offset), static_cast<std::size_t>(bytes));
   }
@@ -235,7 +235,7 @@ Result<std::unique_ptr<Program>> GlDevice::build(const KernelSource& source) noe
   if (!text) return text.error().within(info_.id);
   const std::size_t bindings = storage_bindings(source);
   if (bindings > info_.max_bindings) {
-    return invalid_argument(info_.id + ": " + std::to_string(bindings) + " bindings, the most is " +
+    return invalid_argument(info_.id + ": " + std::to_string(bindings) + " bindings, expected at most " +
                             std::to_string(info_.max_bindings));
   }
   if (Status status = check_views(source, info_); !status.ok()) return status.within(info_.id);
@@ -288,7 +288,7 @@ Result<BoundPass> GlDevice::bind(std::size_t index, const PassLaunch& launch) co
   const std::string where = info_.id + ": pass " + std::to_string(index);
   if (launch.program == nullptr) return invalid_argument(where + " has no program");
   const auto& program = static_cast<const GlProgram&>(*launch.program);
-  if (&program.group() != group_.get()) return invalid_argument(where + ": its program belongs to another device");
+  if (&program.group() != group_.get()) return invalid_argument(where + ": the program belongs to another device");
   // With `sources` these say which binding serves what; a program may be another job's, with other bindings.
   const bool by_sources = !launch.sources.empty();
   if (launch.grid != PassLaunch::nothing && !by_sources && launch.bindings.size() != program.bindings()) {
@@ -299,11 +299,13 @@ Result<BoundPass> GlDevice::bind(std::size_t index, const PassLaunch& launch) co
   if (Status status = check_grid(info_, index, launch); !status.ok()) return status;
   BoundPass pass{program.name(), {}, launch.grid, launch.waits};
   pass.buffers.reserve(launch.bindings.size());
+  const auto wrong_binding = [&](const char* why) {
+    return invalid_argument(where + ": binding " + std::to_string(pass.buffers.size()) + why);
+  };
   for (Buffer* each : launch.bindings) {
-    if (each == nullptr)
-      return invalid_argument(where + ": binding " + std::to_string(pass.buffers.size()) + " is empty");
+    if (each == nullptr) return wrong_binding(" has no buffer");
     auto& buffer = static_cast<GlBuffer&>(*each);
-    if (&buffer.group() != group_.get()) return invalid_argument(where + ": a buffer belongs to another device");
+    if (&buffer.group() != group_.get()) return wrong_binding(": the buffer belongs to another device");
     const View view = by_sources ? View::storage : program.view(pass.buffers.size());
     const auto bytes = static_cast<GLsizeiptr>(buffer.bytes());
     pass.buffers.push_back({buffer.name(), bytes, buffer.shadow(), view, &buffer.texels()});
@@ -320,7 +322,7 @@ Result<BoundPass> GlDevice::bind(std::size_t index, const PassLaunch& launch) co
 
 Result<std::uint64_t> GlDevice::submit(const Dispatch& dispatch) noexcept try {
   if (Status lost = group_->alive(); !lost.ok()) return lost;
-  if (dispatch.passes.empty()) return invalid_argument(info_.id + ": a dispatch without passes");
+  if (dispatch.passes.empty()) return invalid_argument(info_.id + ": the dispatch has no passes");
   std::vector<BoundPass> passes;
   passes.reserve(dispatch.passes.size());
   for (const PassLaunch& launch : dispatch.passes) {

@@ -45,8 +45,8 @@ Status check_fork() {
   const pid_t self = getpid();
   if (started_in.compare_exchange_strong(first, self) || first == self) return {};
   return unavailable("process " + std::to_string(first) +
-                     " used OpenGL before it forked this one, which has none of its threads. Use OpenGL after fork() "
-                     "only, or start the process with exec()");
+                     " used OpenGL before fork(), and its driver threads do not exist in this child process. Use "
+                     "OpenGL only after fork(), or start the process with exec()");
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ Result<std::shared_ptr<const EglApi>> EglApi::open(const std::string& library) {
   if (api->get_error == nullptr || api->query_string == nullptr || api->initialize == nullptr ||
       api->bind_api == nullptr || api->create_context == nullptr || api->destroy_context == nullptr ||
       api->make_current == nullptr || api->release_thread == nullptr) {
-    return unavailable(library + ": eglGetProcAddress does not answer the functions of EGL 1.5");
+    return unavailable(library + ": eglGetProcAddress does not return the functions of EGL 1.5");
   }
   // Asked for only where the extension string has them: a driver may answer a pointer that crashes otherwise.
   api->client_extensions = text_or_empty(api->query_string(EGL_NO_DISPLAY, EGL_EXTENSIONS));
@@ -316,18 +316,18 @@ NativeFences NativeFences::find(const EglApi& api, EGLDisplay display) {
 
 Result<UniqueFd> NativeFences::make(const Gl& gl) const {
   EGLSync sync = create_(display_, native_fence, nullptr);
-  if (sync == EGL_NO_SYNC) return internal_error("eglCreateSync answers no fence: " + std::to_string(get_error_()));
+  if (sync == EGL_NO_SYNC) return internal_error("eglCreateSync failed: EGL error " + std::to_string(get_error_()));
   gl.Flush();  // the fence has a descriptor from here on
   UniqueFd fd(duplicate_(display_, sync));
   destroy_(display_, sync);
-  if (!fd) return internal_error("eglDupNativeFenceFDANDROID answers no descriptor: " + std::to_string(get_error_()));
+  if (!fd) return internal_error("eglDupNativeFenceFDANDROID failed: EGL error " + std::to_string(get_error_()));
   return fd;
 }
 
 Status NativeFences::wait(int sync_file) const {
   const std::string what = "descriptor " + std::to_string(sync_file);
   sync_file_info info{};
-  if (ioctl(sync_file, SYNC_IOC_FILE_INFO, &info) != 0) return invalid_argument(what + " is no sync_file");
+  if (ioctl(sync_file, SYNC_IOC_FILE_INFO, &info) != 0) return invalid_argument(what + " is not a sync_file");
   UniqueFd own(fcntl(sync_file, F_DUPFD_CLOEXEC, 0));
   if (!own) return unavailable(what + " cannot be duplicated");
   const EGLAttrib attributes[] = {native_fence_fd, own.get(), EGL_NONE};

@@ -5,7 +5,7 @@
 namespace {
 
 kiln::Result<std::unique_ptr<kiln::Driver>> make_driver(const kiln::DriverContext& context) {
-  if (context.counters == nullptr) return kiln::invalid_argument("driver 'opengl': made without work counters");
+  if (context.counters == nullptr) return kiln::invalid_argument("driver 'opengl': the context has no work counters");
   auto settings = kiln::opengl::read_settings(context.settings, context.log);
   if (!settings) return settings.error();
   return std::unique_ptr<kiln::Driver>(std::make_unique<kiln::opengl::GlDriver>(std::move(settings).value(), context));

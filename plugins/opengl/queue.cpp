@@ -61,8 +61,8 @@ Result<FenceResult> GlQueue::wait(std::uint64_t value, Deadline deadline) { retu
 Result<UniqueFd> GlQueue::export_fence(std::uint64_t value) {
   if (!fences_.supported()) return unsupported(group_.id() + ": the driver has no EGL_ANDROID_native_fence_sync");
   if (const std::uint64_t last = timeline_.last(); value == 0 || value > last) {
-    return not_found(group_.id() + ": submission " + std::to_string(value) + ": never made; the last is " +
-                     std::to_string(last));
+    return not_found(group_.id() + ": submission " + std::to_string(value) +
+                     ": never submitted, the last submission is " + std::to_string(last));
   }
   // The context's thread has issued the submission when it comes to this.
   auto fence = group_.execution().call([this]() -> Result<UniqueFd> {
@@ -117,7 +117,7 @@ void GlQueue::issue(std::uint64_t value, const std::vector<BoundPass>& passes) {
   const GLsync fence = gl.FenceSync(GL_SYNC_GPU_COMMANDS_COMPLETE, 0);
   gl.Flush();  // a wait's own flush bit is not honoured by every driver
   Status status = filled.ok() ? group_.check("submission " + std::to_string(value)) : std::move(filled);
-  if (status.ok() && fence == nullptr) status = internal_error(group_.id() + ": glFenceSync answers no fence");
+  if (status.ok() && fence == nullptr) status = internal_error(group_.id() + ": glFenceSync returned no fence");
   if (!status.ok()) {
     if (fence != nullptr) gl.DeleteSync(fence);
     if (stamps) spare_stamps_.push_back(*stamps);
@@ -401,7 +401,7 @@ Result<FenceResult> Timeline::wait(std::uint64_t value, Deadline deadline) {
     const auto at = results_.find(value);
     if (at == results_.end()) {
       return not_found("submission " + std::to_string(value) + ": " +
-                       (value == 0 || value > last_ ? "never made; the last is " + std::to_string(last_)
+                       (value == 0 || value > last_ ? "never submitted, the last submission is " + std::to_string(last_)
                                                     : std::string("its result was taken already")));
     }
     if (at->second) {

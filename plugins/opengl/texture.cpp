@@ -106,8 +106,8 @@ GLint wrap_of(const TextureSource& form) noexcept {
 Status PixelTexture::create(const Gl& gl) {
   const Extent extent = extent_of(target_, form_);
   if (target_ == GL_TEXTURE_RECTANGLE && (form_.wrap == TextureWrap::repeat || form_.wrap == TextureWrap::mirror)) {
-    return invalid_argument("a rectangle texture (sampler2DRect) cannot " + std::string(to_string(form_.wrap)) +
-                            ": expected wrap = \"clamp\" or \"border\"");
+    return invalid_argument("a rectangle texture (sampler2DRect) with wrap = \"" + std::string(to_string(form_.wrap)) +
+                            "\", expected \"clamp\" or \"border\"");
   }
   if (Status status = check_size(gl, target_, extent); !status.ok()) return status;
   const GLenum format = internal_format(form_.format);

@@ -57,7 +57,7 @@ TEST_CASE("opengl: a process that was forked from one that used OpenGL is told, 
   INFO(end.said);
   CHECK(end.signal == 0);
   CHECK(end.said.find("unavailable: " + id) == 0);
-  CHECK(end.said.find("used OpenGL before it forked this one") != std::string::npos);
+  CHECK(end.said.find("used OpenGL before fork()") != std::string::npos);
 }
 
 TEST_CASE("opengl: an opened device has a name, limits and identity, and enumerating tells them from then on",

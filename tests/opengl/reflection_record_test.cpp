@@ -143,7 +143,7 @@ void main() {
     const auto refused = device.load(source, damaged);
     REQUIRE_FALSE(refused);
     CHECK(refused.error().code == StatusCode::corrupt);
-    CHECK_THAT(refused.error().message, Catch::Contains("resources behind it is damaged"));
+    CHECK_THAT(refused.error().message, Catch::Contains("stored list of the program's resources is damaged"));
     damaged.bytes[damaged.bytes.size() - back] ^= std::byte{0x55};
   }
 }

@@ -53,7 +53,7 @@ AdoptedDevice::AdoptedDevice(std::shared_ptr<AdoptedContext> context, Facts fact
     : context_(std::move(context)), info_(std::move(facts.info)), binary_formats_(std::move(facts.binary_formats)) {}
 
 Result<std::unique_ptr<Buffer>> AdoptedDevice::create_buffer(const BufferDesc&) noexcept {
-  return unsupported(info_.id + ": create_buffer: buffers are the application's");
+  return unsupported(info_.id + ": create_buffer is not supported: the application creates the buffers");
 }
 
 Result<std::unique_ptr<Program>> AdoptedDevice::build(const KernelSource& source) noexcept try {
@@ -78,7 +78,7 @@ Result<ProgramBinary> AdoptedDevice::serialize(const Program& program) noexcept 
   if (Status status = context_->enter(); !status.ok()) return status;
   if (!info_.serializes) return unsupported(info_.id + ": the driver has no program binary format");
   const auto& ours = static_cast<const ProgramOfContext&>(program);
-  if (&ours.context() != context_.get()) return invalid_argument(info_.id + ": the program is of another context");
+  if (&ours.context() != context_.get()) return invalid_argument(info_.id + ": the program belongs to another context");
   if (ours.binary) return *ours.binary;
   Result<ProgramBinary> binary = serialize_program(context_->current(), ours.name(), ours.reflection());
   if (binary && !ours.has_holder) ours.binary = *binary;
@@ -105,11 +105,11 @@ Result<Acquired> AdoptedDevice::for_one_holder(Acquired acquired, const KernelSo
 }
 
 Result<std::uint64_t> AdoptedDevice::submit(const Dispatch&) noexcept {
-  return unsupported(info_.id + ": submit: dispatching is the application's");
+  return unsupported(info_.id + ": submit is not supported: the application dispatches the programs");
 }
 
 Result<FenceResult> AdoptedDevice::wait(std::uint64_t, Deadline) noexcept {
-  return unsupported(info_.id + ": wait: dispatching is the application's");
+  return unsupported(info_.id + ": wait is not supported: the application dispatches the programs");
 }
 
 GLuint AdoptedDevice::name_of(const Program& program) noexcept {
@@ -142,7 +142,9 @@ AdoptedContext::AdoptedContext(FindGlFunction find, Log log)
       current_{gl_, id, DeviceKind::gpu, false, [this](std::string_view doing) { return check(doing); }} {}
 
 Result<std::shared_ptr<AdoptedContext>> AdoptedContext::adopt(FindGlFunction find, Log log) {
-  if (find == nullptr) return invalid_argument(std::string(id) + ": no function that finds OpenGL's functions");
+  if (find == nullptr) {
+    return invalid_argument(std::string(id) + ": 'find' is null, expected a function that finds OpenGL's functions");
+  }
   auto context = std::make_shared<AdoptedContext>(find, log);
   if (Status status = context->load(find); !status.ok()) return status.within(id);
   return context;
@@ -155,7 +157,7 @@ Status AdoptedContext::load(FindGlFunction find) {
   if (version.empty()) return unavailable("no OpenGL context is current on this thread");
   const int found = gladLoadGLContextUserPtr(&gl_, find_function, &find);
   if (found < GLAD_MAKE_VERSION(4, 3)) {
-    return unsupported("the current context is '" + version + "': no compute programs, expected OpenGL 4.3 or newer");
+    return unsupported("the version of the current context is '" + version + "', expected OpenGL 4.3 or newer");
   }
   current_.mesa = version.find("Mesa") != std::string::npos;
   if (is_software(text_of(gl_.GetString(GL_RENDERER)))) current_.kind = DeviceKind::software;
@@ -164,11 +166,11 @@ Status AdoptedContext::load(FindGlFunction find) {
 
 Status AdoptedContext::is_current() const {
   if (std::this_thread::get_id() != thread_) {
-    return unavailable(std::string(id) + ": called on another thread than the one that adopted the context");
+    return unavailable(std::string(id) + ": called on a thread other than the one that adopted the context");
   }
   if (egl_context_ != nullptr && egl_current_() != egl_context_) {
     const std::string is = egl_current_() == nullptr ? "no context" : "another context";
-    return unavailable(std::string(id) + ": " + is + " is current on this thread, expected the adopted one");
+    return unavailable(std::string(id) + ": " + is + " is current on this thread, expected the adopted context");
   }
   return {};
 }
@@ -177,7 +179,7 @@ Status AdoptedContext::enter() {
   if (Status status = is_current(); !status.ok()) return status;
   if (const Status left = take_errors(gl_, "before Kiln was called"); !left.ok()) {
     if (left.code == StatusCode::device_lost) return left.within(id);
-    log_.write(LogLevel::warning, "opengl", std::string(id) + ": an error of the application's: " + left.message);
+    log_.write(LogLevel::warning, "opengl", std::string(id) + ": OpenGL error of the application: " + left.message);
   }
   std::vector<GLuint> programs;
   {
@@ -192,7 +194,7 @@ Status AdoptedContext::check(std::string_view doing) {
   Status status = take_errors(gl_, doing);
   const GLenum reset = gl_.GetGraphicsResetStatus != nullptr ? gl_.GetGraphicsResetStatus() : GL_NO_ERROR;
   if (reset == GL_NO_ERROR) return status.within(id);
-  return device_lost(std::string(id) + ": the context was lost (" + reset_name(reset) + "); adopt a new one");
+  return device_lost(std::string(id) + ": the context was lost (" + reset_name(reset) + "). Adopt a new context");
 }
 
 void AdoptedContext::drop(GLuint program) {

@@ -30,7 +30,7 @@ template <class Length, class Text>
 std::string whole_log(GLuint name, Length length_of, Text text_of) {
   GLint length = 0;
   length_of(name, GL_INFO_LOG_LENGTH, &length);  // with its terminating zero
-  if (length <= 1) return "(the driver gives no log)";
+  if (length <= 1) return "(the driver returned no log)";
   std::string log(static_cast<std::size_t>(length), '\0');
   GLsizei written = 0;
   text_of(name, length, &written, log.data());
@@ -133,16 +133,16 @@ Result<LinkedProgram> load_program(const CurrentContext& context, const KernelSo
   if (format == formats.end()) {
     std::string known;
     for (const GLenum each : formats) known += (known.empty() ? "" : ", ") + format_tag(each);
-    return unsupported(context.id + ": program binary of format '" + binary.format + "', the driver takes " +
+    return unsupported(context.id + ": program binary of format '" + binary.format + "', the driver supports " +
                        (known.empty() ? "none" : known));
   }
   const std::string what =
       context.id + ": program binary of " + std::to_string(binary.bytes.size()) + " bytes, format " + binary.format;
-  if (binary.bytes.empty()) return corrupt(what + ": expected at least one byte");
+  if (binary.bytes.empty()) return corrupt(what + ": expected at least 1 byte");
   const auto parts = parts_of(binary.bytes);
   std::optional<Reflection> reflection;
   if (parts) reflection = read_reflection(parts->reflection);
-  if (!reflection) return corrupt(what + ": the list of the program's resources behind it is damaged");
+  if (!reflection) return corrupt(what + ": the stored list of the program's resources is damaged");
   const Gl& gl = context.gl;
   LinkedProgram program(gl);
   gl.ProgramParameteri(program.get(), GL_PROGRAM_BINARY_RETRIEVABLE_HINT, GL_TRUE);
@@ -152,8 +152,8 @@ Result<LinkedProgram> load_program(const CurrentContext& context, const KernelSo
   gl.GetProgramiv(program.get(), GL_LINK_STATUS, &linked);
   const Status status = context.check("loading a program binary");
   if (status.code == StatusCode::device_lost) return status;
-  if (!status.ok()) return corrupt(what + ": the driver refused it: " + status.message);
-  if (linked != GL_TRUE) return corrupt(what + ": the driver refused it: " + program_log(gl, program.get()));
+  if (!status.ok()) return corrupt(what + ": the driver rejected the binary: " + status.message);
+  if (linked != GL_TRUE) return corrupt(what + ": the driver rejected the binary: " + program_log(gl, program.get()));
   if (Status fits = check_workgroup(gl, program.get(), source); !fits.ok()) return corrupt(what + ": " + fits.message);
   program.set_charge(charge_of(source, parts->driver.size()));
   program.reflection() = std::move(*reflection);
@@ -172,7 +172,7 @@ Result<ProgramBinary> serialize_program(const CurrentContext& context, GLuint pr
     gl.GetProgramBinary(program, length, &written, &format, binary.bytes.data());
   }
   if (Status status = context.check("reading a program binary"); !status.ok()) return status;
-  if (written <= 0) return unsupported(context.id + ": the driver gives no binary of this program");
+  if (written <= 0) return unsupported(context.id + ": the driver returned no binary for the program");
   binary.bytes.resize(static_cast<std::size_t>(written));
   binary.format = format_tag(format);
   append(reflection, binary.bytes);

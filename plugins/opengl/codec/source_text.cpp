@@ -318,9 +318,8 @@ class OwnBarrier {
       if (is_call && !is_declared) continue;
       return invalid_argument(
           "line " + std::to_string(tokens_[i].line + shift_) +
-          ": a function of its own named barrier, expected the built-in one, in front of which this "
-          "driver needs memoryBarrierShared(). Rename the function, or set [plugin.opengl] "
-          "barrier_fix = \"off\"");
+          ": function 'barrier' replaces the built-in barrier(), in front of which this driver needs "
+          "memoryBarrierShared(). Rename the function, or set [plugin.opengl] barrier_fix = \"off\"");
     }
     return {};
   }
@@ -360,7 +359,7 @@ Result<std::string> assemble(const KernelSource& source) {
   if (source.dialect != Dialect::glsl) {
     return unsupported("dialect " + std::string(to_string(source.dialect)) + ", expected glsl");
   }
-  if (source.entry != "main") return invalid_argument("entry '" + source.entry + "': GLSL starts at 'main'");
+  if (source.entry != "main") return invalid_argument("entry '" + source.entry + "', expected 'main' for GLSL");
   std::string_view text = source.text;
   if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
     return invalid_argument("line " + std::to_string(1 + line_count(text.substr(0, nul))) +

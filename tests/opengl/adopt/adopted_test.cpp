@@ -340,7 +340,7 @@ TEST_CASE("adopted: another thread is answered unavailable, and the cache is not
     built = application.gl->device().build(source_of(doubling));
   }).join();
   CHECK(status.code == StatusCode::unavailable);
-  CHECK(contains(status.message, "another thread than the one that adopted"));
+  CHECK(contains(status.message, "a thread other than the one that adopted"));
   CHECK(deleting.code == StatusCode::unavailable);
   REQUIRE_FALSE(built.has_value());
   CHECK(built.error().code == StatusCode::unavailable);
@@ -391,7 +391,7 @@ TEST_CASE("adopted: an error that the application left behind is said, and is no
   CHECK(application.program().tier() == Tier::built);
   const auto warnings = application.workplace.log.warnings();
   REQUIRE(warnings.size() == 1);
-  CHECK(contains(warnings[0], "an error of the application's"));
+  CHECK(contains(warnings[0], "OpenGL error of the application"));
   CHECK(contains(warnings[0], "GL_INVALID_ENUM"));
 }
 
