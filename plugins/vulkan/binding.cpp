@@ -56,8 +56,8 @@ class Binder {
       for (std::uint32_t element = 0; element < declared.count; ++element) {
         const std::uint32_t number = declared.declared + element;
         if (number >= launch_.bindings.size()) {
-          return invalid_argument("the program has binding " + std::to_string(number) + ", the launch provides " +
-                                  std::to_string(launch_.bindings.size()));
+          return invalid_argument("the program needs " + std::to_string(number + 1) +
+                                  " bindings, the launch provides " + std::to_string(launch_.bindings.size()));
         }
         if (Status status = bind_view(slot, element, number); !status.ok()) return status;
       }
@@ -75,7 +75,7 @@ class Binder {
                               : type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER && view == View::storage;
     if (!fits) {
       return invalid_argument("binding " + std::to_string(number) + " is viewed as " + std::string(to_string(view)) +
-                              ", and the program declares another kind of resource there");
+                              ", but the program declares another kind of resource");
     }
     add(slot, element, buffer(number));
     if (!texels && !image) return {};
@@ -123,7 +123,7 @@ class Binder {
     }
     if (resource.kind == ResourceKind::sampler_state) return bind_sampler(resource, source);
     if (!provided) {
-      return invalid_argument(std::string(to_string(resource.kind)) + " " + resource.name + ": nothing provides it");
+      return invalid_argument(std::string(to_string(resource.kind)) + " " + resource.name + " is not provided");
     }
     if (resource.kind == ResourceKind::image || resource.kind == ResourceKind::sampler) {
       return bind_texture(resource, source).within(resource.type + " " + resource.name);
@@ -158,7 +158,7 @@ class Binder {
     if (!exact && (written || resource.texture.buffer)) {
       return unsupported("a tensor of " + std::string(numpy_name(form.dtype)) + " with " +
                          std::to_string(form.channels) + " channels as " + std::string(facts_of(form.format).name) +
-                         " is not supported on Vulkan devices. Provide the format's own type, or use an opengl device");
+                         " is not supported on Vulkan devices. Provide the format's type, or use an opengl device");
     }
     add(place.slot, place.element, from);
     BoundDescriptor& bound = descriptors_.back();
@@ -197,8 +197,9 @@ class Binder {
     const auto whole = contents(buffer(source.binding), uniforms_);
     if (!whole) return whole.error();
     if (whole->size() < source.offset + bytes) {
-      return invalid_argument("uniforms." + resource.name + ": its values end at byte " +
-                              std::to_string(source.offset + bytes) + " of " + std::to_string(whole->size()));
+      return invalid_argument("uniforms." + resource.name + ": the values end at byte " +
+                              std::to_string(source.offset + bytes) + ", expected at most " +
+                              std::to_string(whole->size()));
     }
     auto components = uniform_components(resource, whole->data() + source.offset, source.given);
     if (!components) return std::move(components).error();
@@ -255,7 +256,7 @@ Status bind_pass(Submission& work, std::size_t index, const PassLaunch& launch, 
   const auto where = [&] { return info.id + ": pass " + std::to_string(index); };
   if (launch.program == nullptr) return invalid_argument(where() + " has no program");
   const auto& program = static_cast<const VulkanProgram&>(*launch.program);
-  if (&program.gpu() != &queue.gpu()) return invalid_argument(where() + ": its program belongs to another device");
+  if (&program.gpu() != &queue.gpu()) return invalid_argument(where() + ": the program belongs to another device");
   BoundPass& pass = work.passes.emplace_back();
   pass.program = &program;
   pass.nothing = launch.grid == PassLaunch::nothing;
@@ -266,7 +267,7 @@ Status bind_pass(Submission& work, std::size_t index, const PassLaunch& launch, 
   }
   for (std::size_t i = 0; i < launch.bindings.size(); ++i) {
     const auto who = [&] { return where() + ": binding " + std::to_string(i); };
-    if (launch.bindings[i] == nullptr) return invalid_argument(who() + " is empty");
+    if (launch.bindings[i] == nullptr) return invalid_argument(who() + " has no buffer");
     auto& buffer = static_cast<VulkanBuffer&>(*launch.bindings[i]);
     if (&buffer.gpu() != &queue.gpu()) return invalid_argument(who() + ": the buffer belongs to another device");
     if (buffer.shadow() != VK_NULL_HANDLE) work.shadowed.push_back(&buffer);

@@ -86,8 +86,8 @@ Result<PlainBuffer> make_part(Gpu& gpu, std::uint64_t bytes, const PlainBuffer& 
   VkMemoryRequirements needs{};
   gpu.vk().GetBufferMemoryRequirements(gpu.handle(), made.buffer.get(), &needs);
   if (needs.size > whole.memory_bytes) {
-    return unsupported(gpu.id() + ": " + what + ": the device wants " + std::to_string(needs.size) +
-                       " bytes of memory, which has " + std::to_string(whole.memory_bytes));
+    return unsupported(gpu.id() + ": " + what + " needs " + std::to_string(needs.size) +
+                       " bytes of memory, the buffer has " + std::to_string(whole.memory_bytes));
   }
   status = gpu.check(gpu.vk().BindBufferMemory(gpu.handle(), made.buffer.get(), whole.lies_in, 0), what);
   if (!status.ok()) return status;
@@ -105,7 +105,7 @@ Result<PlainBuffer> import_buffer(Gpu& gpu, std::uint64_t bytes, int fd) {
   auto known = structure<VkMemoryFdPropertiesKHR>(VK_STRUCTURE_TYPE_MEMORY_FD_PROPERTIES_KHR);
   if (vk.GetMemoryFdPropertiesKHR(gpu.handle(), VK_EXTERNAL_MEMORY_HANDLE_TYPE_DMA_BUF_BIT_EXT, fd, &known) !=
       VK_SUCCESS) {
-    return invalid_argument(doing + ": descriptor " + std::to_string(fd) + " is no dma-buf that the driver takes");
+    return invalid_argument(doing + ": descriptor " + std::to_string(fd) + " is not a dma-buf of a supported kind");
   }
   PlainBuffer made{OwnedMemory(gpu), OwnedBuffer(gpu)};
   made.exported = Export::as_dma_buf;
@@ -115,7 +115,7 @@ Result<PlainBuffer> import_buffer(Gpu& gpu, std::uint64_t bytes, int fd) {
   VkMemoryRequirements needs{};
   vk.GetBufferMemoryRequirements(gpu.handle(), made.buffer.get(), &needs);
   const auto type = gpu.memory_type(needs.memoryTypeBits & known.memoryTypeBits, 0);
-  if (!type) return unsupported(doing + ": the device has no kind of memory for it");
+  if (!type) return unsupported(doing + ": no memory type of the device supports the import");
   UniqueFd own(fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!own) return unavailable(doing + ": descriptor " + std::to_string(fd) + " cannot be duplicated");
   auto external = structure<VkImportMemoryFdInfoKHR>(VK_STRUCTURE_TYPE_IMPORT_MEMORY_FD_INFO_KHR);
@@ -253,8 +253,9 @@ Result<std::unique_ptr<Buffer>> VulkanBuffer::create(std::shared_ptr<Gpu> gpu, s
     const bool fits = whole.gpu_.get() == &device && whole.usage_ == BufferUsage::storage &&
                       whole.main_.memory.get() != VK_NULL_HANDLE && desc.bytes <= whole.bytes_;
     if (!fits) {
-      return invalid_argument(device.id() + ": a part of " + std::to_string(desc.bytes) + " bytes of a buffer of " +
-                              std::to_string(whole.bytes_) + " bytes, expected a whole one for storage of this device");
+      return invalid_argument(device.id() + ": part_of is a buffer of " + std::to_string(whole.bytes_) +
+                              " bytes, expected a whole storage buffer of this device with at least " +
+                              std::to_string(desc.bytes) + " bytes");
     }
     auto part = make_part(device, store, whole.main_);
     if (!part) return part.error();
@@ -290,7 +291,7 @@ Result<std::unique_ptr<Buffer>> VulkanBuffer::create(std::shared_ptr<Gpu> gpu, s
 Status VulkanBuffer::in_range(std::string_view doing, std::uint64_t offset, std::size_t bytes) const {
   if (offset <= bytes_ && bytes <= bytes_ - offset) return {};
   return invalid_argument(gpu_->id() + ": " + std::string(doing) + " " + std::to_string(bytes) + " bytes at offset " +
-                          std::to_string(offset) + " of a buffer of " + std::to_string(bytes_) + " bytes");
+                          std::to_string(offset) + " exceeds the buffer of " + std::to_string(bytes_) + " bytes");
 }
 
 Status VulkanBuffer::write(std::uint64_t offset, std::span<const std::byte> from) noexcept try {
@@ -341,7 +342,7 @@ Result<UniqueFd> VulkanBuffer::export_fd() noexcept try {
   if (!exports_) {
     const bool shares = gpu_->facts().info.shares_memory;
     return unsupported(gpu_->id() + ": a buffer cannot be exported as a file descriptor: " +
-                       (shares ? "it is not one for storage" : gpu_->facts().info.name + " has no dma-bufs"));
+                       (shares ? "expected a storage buffer" : gpu_->facts().info.name + " does not support dma-bufs"));
   }
   auto info = structure<VkMemoryGetFdInfoKHR>(VK_STRUCTURE_TYPE_MEMORY_GET_FD_INFO_KHR);
   info.memory = main_.memory.get();
@@ -364,7 +365,7 @@ Result<VkBufferView> VulkanBuffer::texels(VkDescriptorType type, VkFormat format
   const bool as_uniform = (offered.bufferFeatures & VK_FORMAT_FEATURE_UNIFORM_TEXEL_BUFFER_BIT) != 0;
   const bool as_storage = (offered.bufferFeatures & VK_FORMAT_FEATURE_STORAGE_TEXEL_BUFFER_BIT) != 0;
   if (!(storage ? as_storage : as_uniform)) {
-    return unsupported(gpu_->facts().info.name + " has no " + (storage ? "storage" : "uniform") +
+    return unsupported(gpu_->facts().info.name + " does not support " + (storage ? "storage" : "uniform") +
                        " texel buffers of VkFormat " + std::to_string(format));
   }
   Texels made{{}, OwnedBufferView(*gpu_)};

@@ -68,7 +68,7 @@ Status VulkanDevice::check_source(const KernelSource& source) const {
     const std::uint32_t most = view == View::image ? info_.max_image_bindings : info_.max_texel_bindings;
     if (i >= most) {
       return invalid_argument(info_.id + ": binding " + std::to_string(i) + " is viewed as " +
-                              std::string(to_string(view)) + ", the most such bindings are " + std::to_string(most));
+                              std::string(to_string(view)) + ", expected a binding below " + std::to_string(most));
     }
   }
   return {};
@@ -100,7 +100,7 @@ Result<ProgramBinary> VulkanDevice::serialize(const Program& program) noexcept t
 
 Result<std::uint64_t> VulkanDevice::submit(const Dispatch& dispatch) noexcept try {
   if (Status lost = gpu_->alive(); !lost.ok()) return lost;
-  if (dispatch.passes.empty()) return invalid_argument(info_.id + ": a dispatch without passes");
+  if (dispatch.passes.empty()) return invalid_argument(info_.id + ": the dispatch has no passes");
   LaunchPlan plan = plan_launches(dispatch, *gpu_);
   if (plan.complete) {
     auto again = queue_->submit_again(plan.key);

@@ -137,7 +137,7 @@ Result<std::unique_ptr<Device>> VulkanDriver::open(std::string_view id) noexcept
 namespace {
 
 kiln::Result<std::unique_ptr<kiln::Driver>> make_driver(const kiln::DriverContext& context) {
-  if (context.counters == nullptr) return kiln::invalid_argument("driver 'vulkan': made without work counters");
+  if (context.counters == nullptr) return kiln::invalid_argument("driver 'vulkan': the context has no work counters");
   return std::unique_ptr<kiln::Driver>(
       std::make_unique<kiln::vulkan::VulkanDriver>(kiln::vulkan::read_settings(context.settings), context));
 }

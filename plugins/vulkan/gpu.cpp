@@ -31,9 +31,9 @@ Status Gpu::create(const PhysicalFacts& facts) {
     if (!controls || facts.subgroup < facts.least_subgroup || facts.subgroup > facts.most_subgroup ||
         !std::has_single_bit(facts.subgroup)) {
       return unavailable("[plugin.vulkan] subgroup_size = " + std::to_string(facts.subgroup) + ": " + facts.info.name +
-                         (controls ? " takes powers of two from " + std::to_string(facts.least_subgroup) + " to " +
+                         (controls ? " supports powers of two from " + std::to_string(facts.least_subgroup) + " to " +
                                          std::to_string(facts.most_subgroup)
-                                   : " has no control of it"));
+                                   : " does not support this setting"));
     }
   }
   capabilities_ = chain.capabilities();
@@ -102,7 +102,7 @@ std::optional<std::uint32_t> Gpu::memory_type(std::uint32_t bits, VkMemoryProper
 
 Status Gpu::alive() const {
   if (!lost_.load(std::memory_order_relaxed)) return {};
-  return device_lost(id() + ": the Vulkan device was lost; open the device again");
+  return device_lost(id() + ": the Vulkan device was lost. Open the device again");
 }
 
 Status Gpu::check(VkResult result, std::string_view doing) {

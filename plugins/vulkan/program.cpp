@@ -84,18 +84,18 @@ struct Entry {
 };
 
 Result<Entry> read_entry(std::span<const std::byte> bytes) {
-  if (bytes.size() < entry_head) return corrupt(std::to_string(bytes.size()) + " bytes, expected at least 36");
+  if (bytes.size() < entry_head) return corrupt("expected at least 36 bytes");
   const Digest digest = sha256(bytes.subspan(sizeof(Digest::bytes)));
   if (std::memcmp(digest.bytes.data(), bytes.data(), digest.bytes.size()) != 0) {
-    return corrupt("its SHA-256 is not that of its bytes");
+    return corrupt("the SHA-256 checksum does not match");
   }
   const std::span<const std::byte> body = bytes.subspan(entry_head);
   const std::uint32_t size = word_at(bytes.subspan(sizeof(Digest::bytes)));
   if (size > body.size()) {
-    return corrupt("a module of " + std::to_string(size) + " bytes in " + std::to_string(body.size()));
+    return corrupt("module of " + std::to_string(size) + " bytes, expected at most " + std::to_string(body.size()));
   }
   auto module = read_module(body.first(size));
-  if (!module) return corrupt("what is stored of its module is damaged");
+  if (!module) return corrupt("the stored module is damaged");
   return Entry{std::move(*module), body.subspan(size)};
 }
 
@@ -108,7 +108,7 @@ Status check_cache_data(std::span<const std::byte> data, const VkPhysicalDeviceP
   const std::uint32_t version = word_at(data.subspan(4)), vendor = word_at(data.subspan(8)),
                       id = word_at(data.subspan(12));
   if (version != VK_PIPELINE_CACHE_HEADER_VERSION_ONE) {
-    return corrupt("pipeline cache of header version " + std::to_string(version) + ", expected 1");
+    return corrupt("pipeline cache header version " + std::to_string(version) + ", expected 1");
   }
   if (vendor != device.vendorID || id != device.deviceID) {
     return corrupt("pipeline cache of device " + std::to_string(vendor) + ":" + std::to_string(id) + ", expected " +
@@ -259,7 +259,7 @@ class ProgramMaker {
     }
     const std::string program = "the program needs the SPIR-V capability ";
     if (!unknown.empty()) return unsupported(program + unknown + ", which Kiln does not enable");
-    const std::string who = ", which " + gpu_.facts().info.name + " does not offer";
+    const std::string who = ", which " + gpu_.facts().info.name + " does not support";
     if (!lacking.empty()) return unsupported(program + lacking + who);
     const std::uint64_t uses = needs.uses & ~gpu_.uses();
     return uses == 0 ? ok_status() : unsupported("the program needs the Vulkan feature " + names_of(uses) + who);
@@ -395,8 +395,8 @@ Result<std::unique_ptr<Program>> build_program(const std::shared_ptr<Gpu>& gpu, 
       if (!again.ok()) validity = again;
     }
     if (!validity.ok()) {
-      validity = invalid_argument("the GLSL compiler translates the text to SPIR-V that is not valid (" +
-                                  validity.message + "). Write it in another way");
+      validity = invalid_argument("the GLSL compiler translates the text to invalid SPIR-V (" + validity.message +
+                                  "). Write the text in another way");
     }
   }
   ProgramMaker maker(gpu, source);
@@ -423,7 +423,7 @@ Result<std::unique_ptr<Program>> load_program(const std::shared_ptr<Gpu>& gpu, c
   const bool may_compile = !has_code || !gpu->cache_control();
   const VkResult made = maker.create(entry->cache, may_compile);
   if (made == VK_PIPELINE_COMPILE_REQUIRED_EXT) {
-    return corrupt(what + ": the driver did not take its stored code: it would compile the program anew");
+    return corrupt(what + ": the driver rejected the stored code and would compile the program again");
   }
   if (Status status = gpu->check(made, "loading a pipeline").within(what); !status.ok()) {
     // A lost device and a shortage say nothing of the entry.
@@ -431,7 +431,7 @@ Result<std::unique_ptr<Program>> load_program(const std::shared_ptr<Gpu>& gpu, c
     return passing ? status : corrupt(status.message);
   }
   if (has_code && may_compile && maker.compiled()) {
-    return corrupt(what + ": the driver did not take its stored code: it compiled the program anew");
+    return corrupt(what + ": the driver rejected the stored code and compiled the program again");
   }
   return maker.take();
 }

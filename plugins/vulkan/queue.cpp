@@ -13,7 +13,7 @@ namespace kiln::vulkan {
 
 Status SharedFences::supported() const {
   if (gpu_.facts().shares_fences) return {};
-  return unsupported(gpu_.id() + ": " + gpu_.facts().info.name + " has no semaphores as sync_file descriptors");
+  return unsupported(gpu_.id() + ": " + gpu_.facts().info.name + " does not support sync_file descriptors");
 }
 
 Result<OwnedSemaphore> SharedFences::take() {
@@ -55,7 +55,7 @@ Result<UniqueFd> SharedFences::export_file(VkSemaphore semaphore) {
 Status SharedFences::import_file(int sync_file) {
   const std::string what = gpu_.id() + ": descriptor " + std::to_string(sync_file);
   sync_file_info known{};
-  if (ioctl(sync_file, SYNC_IOC_FILE_INFO, &known) != 0) return invalid_argument(what + " is no sync_file");
+  if (ioctl(sync_file, SYNC_IOC_FILE_INFO, &known) != 0) return invalid_argument(what + " is not a sync_file");
   auto semaphore = take();
   if (!semaphore) return semaphore.error();
   UniqueFd own(fcntl(sync_file, F_DUPFD_CLOEXEC, 0));
@@ -318,8 +318,8 @@ Result<UniqueFd> Queue::export_fence(std::uint64_t value) {
   if (Status status = fences_.supported(); !status.ok()) return status;
   if (Status lost = gpu_->alive(); !lost.ok()) return lost;
   if (value == 0 || value > last_) {
-    return not_found(gpu_->id() + ": submission " + std::to_string(value) + ": never made; the last is " +
-                     std::to_string(last_));
+    return not_found(gpu_->id() + ": submission " + std::to_string(value) +
+                     ": never submitted, the last submission is " + std::to_string(last_));
   }
   // A submission without commands: its semaphore is signalled after all that was submitted before.
   auto semaphore = fences_.signalled_by(last_ + 1);
@@ -404,7 +404,8 @@ Result<FenceResult> Queue::wait(std::uint64_t value, Deadline deadline) {
       const bool never = value == 0 || value > last_;
       return not_found(
           "submission " + std::to_string(value) + ": " +
-          (never ? "never made; the last is " + std::to_string(last_) : std::string("its result was taken already")));
+          (never ? "never submitted, the last submission is " + std::to_string(last_)
+                 : std::string("its result was taken already")));
     }
     if (at->second) {
       Result<FenceResult> result = *std::move(at->second);

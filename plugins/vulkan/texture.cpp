@@ -149,7 +149,7 @@ Result<std::vector<std::byte>> converted_texels(const TextureSource& form, std::
     }
     if (value && offered && put_component(converted.data() + i * to, facts, *value)) continue;
     return unsupported("a tensor of " + std::string(numpy_name(form.dtype)) + " as " + std::string(facts.name) +
-                       " is not supported on Vulkan devices. Provide the format's own type, or use an opengl device");
+                       " is not supported on Vulkan devices. Provide the format's type, or use an opengl device");
   }
   return converted;
 }
@@ -181,7 +181,7 @@ Status PixelTexture::make(Gpu& gpu) {
   VkFormatFeatureFlags needed = storage ? VK_FORMAT_FEATURE_STORAGE_IMAGE_BIT : VK_FORMAT_FEATURE_SAMPLED_IMAGE_BIT;
   if (linear) needed |= VK_FORMAT_FEATURE_SAMPLED_IMAGE_FILTER_LINEAR_BIT;
   if ((offered.optimalTilingFeatures & needed) != needed) {
-    return unsupported(gpu.facts().info.name + " has no " +
+    return unsupported(gpu.facts().info.name + " does not support " +
                        (storage  ? "images"
                         : linear ? "linear samplers"
                                  : "samplers") +
@@ -216,7 +216,7 @@ Status PixelTexture::make(Gpu& gpu) {
   vk.GetImageMemoryRequirements(gpu.handle(), image_.get(), &needs);
   auto type = gpu.memory_type(needs.memoryTypeBits, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
   if (!type) type = gpu.memory_type(needs.memoryTypeBits, 0);
-  if (!type) return unavailable(gpu.id() + ": " + doing + ": there is no memory for it");
+  if (!type) return unavailable(gpu.id() + ": " + doing + ": no memory type of the device is suitable");
   auto memory = structure<VkMemoryAllocateInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO);
   memory.allocationSize = needs.size;
   memory.memoryTypeIndex = *type;

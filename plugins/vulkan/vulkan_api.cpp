@@ -84,7 +84,7 @@ Status status_of(VkResult result, std::string_view doing) {
   std::string message = std::string(doing) + ": " + result_name(result);
   switch (result) {
     case VK_ERROR_DEVICE_LOST:
-      return device_lost(message + "; open the device again");
+      return device_lost(message + ". Open the device again");
     case VK_ERROR_OUT_OF_HOST_MEMORY:
     case VK_ERROR_OUT_OF_DEVICE_MEMORY:
     case VK_ERROR_TOO_MANY_OBJECTS:

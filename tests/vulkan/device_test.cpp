@@ -128,7 +128,7 @@ TEST_CASE("vulkan: an entry of another device or driver does not reach the drive
                 {cache + 12, "of device"},
                 {cache + 16, "UUID"},
                 {cache + 31, "UUID"},
-                {36 + 3, "of its module"},  // the number of its words
+                {36 + 3, "the stored module"},  // the number of its words
                 {40, "SPIR-V"},             // its magic number
                 {40 + 15, "SPIR-V"},        // its number of ids
                 {40 + 22, "SPIR-V"}};       // the length of its first instruction
@@ -180,7 +180,7 @@ TEST_CASE("vulkan: a stored program counts as compiled anew only where the drive
   const Status anew = load_with({{"FAULTY_VULKAN_WITHOUT", "cache_control"}});
   INFO(anew.text());
   CHECK(anew.ok() == has_code);
-  if (!has_code) CHECK_THAT(anew.message, Catch::Contains("it compiled the program anew"));
+  if (!has_code) CHECK_THAT(anew.message, Catch::Contains("compiled the program again"));
 }
 
 TEST_CASE("vulkan: what a program needs and the device lacks is named", "[vulkan][refusal]") {
@@ -264,7 +264,7 @@ TEST_CASE("vulkan: what no capability tells is enabled where the device has it, 
   support::FaultyVulkan faulty({{"FAULTY_VULKAN_WITHOUT", "zero_init"}});
   const auto device = faulty.plugin().open("vulkan:0");
   refuse(Kernel(zeros).on(*device), "needs the Vulkan feature shaderZeroInitializeWorkgroupMemory, which " +
-                                        device->info().name + " does not offer");
+                                        device->info().name + " does not support");
 }
 
 TEST_CASE("vulkan: what a capability needs is enabled where the device has it, and else named", "[vulkan][feature]") {
@@ -287,7 +287,7 @@ TEST_CASE("vulkan: what a capability needs is enabled where the device has it, a
   support::FaultyVulkan faulty({{"FAULTY_VULKAN_WITHOUT", "float64"}});
   const auto device = faulty.plugin().open("vulkan:0");
   refuse(Kernel("", "double(i) / 3.0LF").on(*device),
-         "needs the SPIR-V capability Float64, which " + device->info().name + " does not offer");
+         "needs the SPIR-V capability Float64, which " + device->info().name + " does not support");
 }
 
 TEST_CASE("vulkan: a kernel that reads and writes beyond its buffer changes nothing else", "[vulkan][robust]") {

@@ -208,11 +208,11 @@ TEST_CASE("vulkan: a length that is an expression of specialization constants ha
   refuse(Kernel(number + "shared float s[N * 100000];\n", "(s[i] = i, barrier(), s[i])"), "1200000 bytes of shared");
   // glslang places what follows such an array as if it had one element.
   refuse(Kernel(number + "layout(std140) uniform B { vec4 v[N * 2]; float z; };\n", "v[5].y + z").number("B.z", 1),
-         "B: v lies over");
+         "B: v overlaps");
   refuse(Kernel(number + "struct S { float a[N + N]; float b; };\nlayout(std430) readonly buffer A { S s[]; };\n",
                 "s[i].a[5] + s[i].b")
              .input(ramp(), "A"),
-         "A: s[].a lies over");
+         "A: s[].a overlaps");
 }
 
 TEST_CASE("vulkan: a block of values whose size 32 bits do not hold is refused", "[vulkan][interface]") {
@@ -230,7 +230,7 @@ TEST_CASE("vulkan: GLSL that Vulkan does not allow is refused before the driver 
          "variable b: an array of arrays of resources");
   refuse(Kernel("uniform sampler2D s[2][2];\n", "texelFetch(s[1][0], ivec2(0), 0).r"), "array of arrays of resources");
   refuse(Kernel("uniform sampler2D s;\n", "textureQueryLod(s, vec2(0.5)).x"),
-         "translates the text to SPIR-V that is not valid (SPIR-V validation: mine.comp:5: instruction ");
+         "translates the text to invalid SPIR-V (SPIR-V validation: mine.comp:5: instruction ");
 }
 
 TEST_CASE("vulkan: the size of the workgroup is declared before it is used", "[vulkan][interface]") {
@@ -312,7 +312,7 @@ TEST_CASE("vulkan: a format of texel buffers is asked for in the way that the ke
   refuse(Kernel("layout(r32ui) readonly uniform uimageBuffer b;\n", "imageLoad(b, int(i % 4)).r")
              .texture(BindingKind::image, Access::read, "b", texels, DType::u32, {4})
              .on(*device),
-         "uimageBuffer b: " + device->info().name + " has no storage texel buffers of VkFormat 98");
+         "uimageBuffer b: " + device->info().name + " does not support storage texel buffers of VkFormat 98");
 }
 
 TEST_CASE("vulkan: an image that the kernel writes comes back", "[vulkan][interface][image]") {

@@ -93,7 +93,7 @@ TEST_CASE("vulkan: a value that a specialization constant cannot have is refused
   if (!Vulkan::instance().usable()) return;
   refuse(Kernel(declared, all).constant("FIRST", "2.5"), "constant FIRST: found 2.5, expected an integer of 32 bits");
   refuse(Kernel(declared, all).constant("FIRST", "2147483648"), "expected an integer of 32 bits");
-  refuse(Kernel(declared, all).constant("COUNT", "-1"), "expected an integer of 32 bits from 0 on");
+  refuse(Kernel(declared, all).constant("COUNT", "-1"), "expected an unsigned integer of 32 bits");
   refuse(Kernel(declared, all).constant("ON", "2"), "expected true or false for a bool");
   refuse(Kernel(declared, all).constant("GAIN", "x"), "constant GAIN: found x, expected a number");
   refuse(Kernel(declared, all).constant("GAIN", "1e300"), "constant GAIN: found 1e300");

@@ -172,7 +172,7 @@ TEST_CASE("vulkan: only compute shaders of a SPIR-V module count as entry points
   check_assembled(module(compute_main, vertex_main), 42);
   check_assembled(module(vertex_main, compute_other), 42);
   check_assembled(module(vertex_main, compute_other), 42, {}, "other");
-  refuse_assembled(module(vertex_main, {}), "its entry point main is a vertex shader, expected a compute shader");
+  refuse_assembled(module(vertex_main, {}), "entry point main is a vertex shader, expected a compute shader");
   refuse_assembled(module(vertex_main, compute_other), "no entry point 'none' (it has other)", {}, "none");
 }
 
@@ -197,10 +197,10 @@ TEST_CASE("vulkan: specialization constants of a SPIR-V module that share a name
   check_assembled(module, 153, {{"constant7", "50"}});
   check_assembled(module, 129, {{"constant5", "9"}});  // of B
   check_assembled(module, 129, {{"B", "9"}});
-  refuse_assembled(module, "constant A: 2 specialization constants have this name. Give them as constant0, constant7",
+  refuse_assembled(module, "constant A: 2 specialization constants have this name. Use the names constant0, constant7",
                    {{"A", "1"}});
   refuse_assembled(module, "(it has constant0, constant7, B)", {{"C", "1"}});
-  refuse_assembled(module, "constant constant5: the same specialization constant as B",
+  refuse_assembled(module, "constant constant5 sets the same specialization constant as B",
                    {{"B", "9"}, {"constant5", "8"}});
 }
 
@@ -257,9 +257,9 @@ TEST_CASE("vulkan: a length of an array that has no value is named", "[vulkan][s
                                {op_type_array, {id_more + 2, id_uint, id_length}}};
   refuse_assembled(
       assembled({start, entry_of_main, name, used_name, number, used_layout, used_types, length, stored(id_42)}),
-      "the length of an array, which depends on COUNT, is no number");
+      "the length of an array, which depends on COUNT, cannot be evaluated");
   refuse_assembled(assembled({start, entry_of_main, used_name, number, used_layout, used_types, length, stored(id_42)}),
-                   ": the length of an array is no number");
+                   ": the length of an array cannot be evaluated");
 }
 
 TEST_CASE("vulkan: a SPIR-V module of the user runs, with names and numbers of its own", "[vulkan][spirv]") {

@@ -285,7 +285,7 @@ Result<CompiledGlsl> compile_glsl(const KernelSource& source, const GlslLimits& 
   if (source.dialect != Dialect::glsl) {
     return unsupported("dialect " + std::string(to_string(source.dialect)) + ", expected glsl or code_object (SPIR-V)");
   }
-  if (source.entry != "main") return invalid_argument("entry '" + source.entry + "': GLSL starts at 'main'");
+  if (source.entry != "main") return invalid_argument("entry '" + source.entry + "', expected 'main' for GLSL");
   if (!initialized()) return internal_error("glslang cannot be initialized");
   std::string_view text = source.text;
   if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
@@ -294,8 +294,7 @@ Result<CompiledGlsl> compile_glsl(const KernelSource& source, const GlslLimits& 
   }
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
   if (text.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
-    return invalid_argument("a text of " + std::to_string(text.size()) +
-                            " bytes, the compiler takes at most 2147483647");
+    return invalid_argument("the text has " + std::to_string(text.size()) + " bytes, expected at most 2147483647");
   }
   std::string shorter;
   if (text.find("GL_ARB_") != std::string_view::npos) text = shorter = without_core_extensions(text);
@@ -401,7 +400,7 @@ std::string with_advice(std::string message) {
 
 Result<std::vector<std::uint32_t>> validated(std::string_view bytes, const SpirvRules& device) {
   if (bytes.size() % sizeof(std::uint32_t) != 0) {
-    return invalid_argument("a SPIR-V module of " + std::to_string(bytes.size()) + " bytes, expected whole words");
+    return invalid_argument("SPIR-V module of " + std::to_string(bytes.size()) + " bytes, expected a multiple of 4");
   }
   std::vector<std::uint32_t> words(bytes.size() / sizeof(std::uint32_t));
   std::memcpy(words.data(), bytes.data(), bytes.size());
@@ -420,7 +419,7 @@ Result<std::vector<std::uint32_t>> validated(std::string_view bytes, const Spirv
   const spv_result_t result = spvValidateWithOptions(context.get(), options.get(), &module, &found);
   const std::unique_ptr<spv_diagnostic_t, decltype(&spvDiagnosticDestroy)> message(found, spvDiagnosticDestroy);
   if (result == SPV_SUCCESS) return words;
-  if (message == nullptr) return invalid_argument("SPIR-V validation: result " + std::to_string(result));
+  if (message == nullptr) return invalid_argument("SPIR-V validation failed with result " + std::to_string(result));
   const std::string place = place_of(words, message->position.index);
   return invalid_argument("SPIR-V validation: " + place + (place.empty() ? "" : ": ") + "instruction " +
                           std::to_string(message->position.index) + ": " + with_advice(message->error));

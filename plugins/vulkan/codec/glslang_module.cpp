@@ -17,7 +17,7 @@ Result<const GlslangModule*> open_module() {
   Dl_info here{};
   // Any address inside this plugin tells where it was loaded from.
   if (dladdr(reinterpret_cast<const void*>(&open_module), &here) == 0 || here.dli_fname == nullptr) {
-    return unavailable("the GLSL compiler: the folder of this plugin is not known");
+    return unavailable("the GLSL compiler cannot be loaded: the folder of the plugin is unknown");
   }
   std::error_code error;
   const std::filesystem::path plugin = std::filesystem::absolute(here.dli_fname, error);
@@ -25,7 +25,7 @@ Result<const GlslangModule*> open_module() {
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr) return unavailable("the GLSL compiler cannot be loaded: " + linker_message());
   const auto* module = static_cast<const GlslangModule*>(dlsym(library, glslang_module_symbol));
-  if (module == nullptr) return unavailable("the GLSL compiler's module is another: " + linker_message());
+  if (module == nullptr) return unavailable("the GLSL compiler does not match the plugin: " + linker_message());
   return module;
 }
 

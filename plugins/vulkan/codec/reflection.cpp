@@ -72,12 +72,12 @@ class Reflector {
     if (const std::string member = types_.overlapping(variable.type); !member.empty()) {
       return invalid_argument(
           name_of(variable) + ": " + member +
-          " lies over the next bytes of its block. Give its array a length that is a number, not an "
-          "expression of specialization constants");
+          " overlaps the next bytes of the block. Give the array a length that is a number, not "
+          "an expression of specialization constants");
     }
     if (variable.storage == spv::StorageClassPushConstant) return add_push_constants(variable);
     if (variable.used && variable.count == 0) {
-      return unsupported(name_of(variable) + ": an array of resources of unknown length, expected a length");
+      return unsupported(name_of(variable) + ": an array of resources without a length, expected a fixed length");
     }
     if (variable.count > most_elements) {
       return unsupported(name_of(variable) + ": an array of " + std::to_string(variable.count) +
@@ -202,7 +202,7 @@ class Reflector {
     const std::uint32_t count = array ? module_.constant(operand(type, 3)).value_or(1) : 1;
     const std::string name = counter.name;
     if (count > most_elements) {
-      return unsupported("atomic counter " + name + ": an array of " + std::to_string(count) + ", expected at most " +
+      return unsupported("atomic counter " + name + ": array length " + std::to_string(count) + ", expected at most " +
                          std::to_string(most_elements));
     }
     if (array && op(definition(operand(type, 2))) == spv::OpTypeArray) {
@@ -296,7 +296,7 @@ class Reflector {
   };
 
   Status add_member(std::uint32_t type, const std::string& name, const Member& member, int depth) {
-    if (depth > SpirvTypes::deepest) return unsupported("uniform " + name + ": its type is nested too deeply");
+    if (depth > SpirvTypes::deepest) return unsupported("uniform " + name + ": the type is nested too deeply");
     const Instruction declared = definition(type);
     if (const auto leaf = types_.numeric(type)) return add_leaf(*leaf, 0, name, member);
     if (op(declared) == spv::OpTypeArray) {
@@ -310,7 +310,8 @@ class Reflector {
         return add_leaf(*leaf, count, name, element);
       }
       if (count > most_elements) {
-        return unsupported("uniform " + name + ": an array of " + std::to_string(count) + " structs");
+        return unsupported("uniform " + name + ": an array of " + std::to_string(count) +
+                           " structs, expected at most " + std::to_string(most_elements));
       }
       for (std::uint32_t i = 0; i < count; ++i) {
         element.place.offset = member.place.offset + i * stride;
@@ -322,11 +323,11 @@ class Reflector {
     if (op(declared) == spv::OpTypeSampledImage || op(declared) == spv::OpTypeImage ||
         op(declared) == spv::OpTypeSampler) {
       return unsupported("uniform " + name +
-                         ": an image or a sampler in a struct, which Vulkan does not have. Declare it outside the "
-                         "struct, or use an opengl device");
+                         ": an image or a sampler in a struct, which Vulkan does not support. Declare it outside "
+                         "the struct, or use an opengl device");
     }
     if (op(declared) != spv::OpTypeStruct) {
-      return unsupported("uniform " + name + ": a type that is no number, vector, matrix, array or struct");
+      return unsupported("uniform " + name + ": expected a number, vector, matrix, array or struct");
     }
     for (std::uint32_t i = 0; i + 2 < declared.size(); ++i) {
       Member inner = member;
@@ -341,7 +342,7 @@ class Reflector {
 
   Status add_leaf(const Numeric& leaf, std::uint32_t length, const std::string& name, const Member& member) {
     if (out_.members.size() + out_.unused.size() >= most_uniforms) {
-      return unsupported("uniform " + name + ": expected at most " + std::to_string(most_uniforms) + " of them");
+      return unsupported("uniform " + name + ": too many uniforms, expected at most " + std::to_string(most_uniforms));
     }
     ProgramResource resource;
     resource.kind = ResourceKind::uniform;

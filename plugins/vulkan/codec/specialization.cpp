@@ -92,7 +92,7 @@ class Constants {
     }
     if (named != numbers.end()) {
       return invalid_argument("constant " + value.name + ": " + std::to_string(named->second.size()) +
-                              " specialization constants have this name. Give them as " + list(named->second));
+                              " specialization constants have this name. Use the names " + list(named->second));
     }
     if (unknown == UnknownConstants::ignored) return {};
     std::string known;
@@ -224,8 +224,8 @@ class Constants {
   Status set(std::uint32_t number, const Define& value) {
     const auto [earlier, is_first] = given_.emplace(number, value.name);
     if (!is_first) {
-      return invalid_argument("constant " + value.name + ": the same specialization constant as " + earlier->second +
-                              ". Give one of them");
+      return invalid_argument("constant " + value.name + " sets the same specialization constant as " +
+                              earlier->second + ". Set only one of the two");
     }
     set_.insert(number);
     return write_all(number, value.text).within("constant " + value.name);
@@ -243,7 +243,7 @@ class Constants {
   Status write(std::size_t at, const std::string& text) {
     const auto refused = [&](const std::string& expected) {
       const std::string shown = text == "(1 == 1)" ? "true" : text == "(1 == 0)" ? "false" : text;
-      return invalid_argument("found " + shown + ", expected " + expected + ", which the program specializes");
+      return invalid_argument("found " + shown + ", expected " + expected);
     };
     if (op(at) != spv::OpSpecConstant) {
       const auto value = boolean_of(text);
@@ -259,7 +259,9 @@ class Constants {
     if (op(type->second) == spv::OpTypeInt) {
       const bool is_signed = operand(type->second, 3) != 0;
       const auto integer = integer_of(text, bits, is_signed);
-      if (!integer) return refused("an integer of " + std::to_string(bits) + " bits" + (is_signed ? "" : " from 0 on"));
+      if (!integer) {
+        return refused((is_signed ? "an" : "an unsigned") + (" integer of " + std::to_string(bits) + " bits"));
+      }
       value = *integer;
       // Narrow numbers are extended to a word.
       if (!is_signed && bits < 32) value &= (std::uint64_t{1} << bits) - 1;

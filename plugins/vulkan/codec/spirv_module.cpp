@@ -44,14 +44,14 @@ Result<SpirvModule> SpirvModule::parse(std::vector<std::uint32_t> words, std::st
 
 Status SpirvModule::check_form(std::span<const std::uint32_t> words) {
   if (words.size() < header_words) {
-    return invalid_argument("has " + std::to_string(words.size()) + " words, expected at least 5");
+    return invalid_argument("has " + std::to_string(words.size()) + " words, expected at least 5 words");
   }
   if (words[0] != spv::MagicNumber) {
-    return invalid_argument("begins with " + std::to_string(words[0]) + ", expected " +
+    return invalid_argument("has the magic number " + std::to_string(words[0]) + ", expected " +
                             std::to_string(spv::MagicNumber) + " in this machine's byte order");
   }
   if (words[3] == 0 || words[3] > most_ids) {
-    return invalid_argument("has " + std::to_string(words[3]) + " ids, expected 1 to " + std::to_string(most_ids));
+    return invalid_argument("has id bound " + std::to_string(words[3]) + ", expected 1 to " + std::to_string(most_ids));
   }
   for (std::size_t at = header_words; at < words.size();) {
     const std::size_t length = words[at] >> spv::WordCountShift;
@@ -78,7 +78,7 @@ Status SpirvModule::index() {
   const std::string from = name_in_operation(length);
   return invalid_argument((from.empty() ? "word " + std::to_string(at) + ": the length of an array"
                                         : "the length of an array, which depends on " + from + ",") +
-                          " is no number that Kiln can evaluate. Use a constant");
+                          " cannot be evaluated. Use a constant");
 }
 
 Status SpirvModule::find_entry(std::string_view name) {
@@ -104,15 +104,13 @@ Status SpirvModule::find_entry(std::string_view name) {
     return {};
   }
   if (const auto found = find(others, name == "main" && compute.empty()); found != others.end()) {
-    return invalid_argument("its entry point " + found->name + " is " +
-                            spirv::words_of_model(operand(found->entry, 1)) + ", expected a compute shader" +
-                            (known.empty() ? "" : " (it has " + known + ")"));
+    return invalid_argument("entry point " + found->name + " is " + spirv::words_of_model(operand(found->entry, 1)) +
+                            ", expected a compute shader" + (known.empty() ? "" : " (it has " + known + ")"));
   }
   return invalid_argument("has no entry point '" + std::string(name) + "' (it has " +
-                          (!known.empty()   ? known
-                           : others.empty() ? "none"
-                                            : "none for compute") +
-                          "). Give one of them as entry of the job");
+                          (!known.empty()   ? known + "). Set entry of the job to one of these names"
+                           : others.empty() ? "none)"
+                                            : "none for compute)"));
 }
 
 Status SpirvModule::index(Instruction instruction, std::size_t at) {
@@ -152,7 +150,7 @@ Status SpirvModule::index(Instruction instruction, std::size_t at) {
       break;
     case spv::OpGroupDecorate:
     case spv::OpGroupMemberDecorate:
-      return invalid_argument("word " + std::to_string(at) + ": has decoration groups, which Kiln does not read");
+      return invalid_argument("word " + std::to_string(at) + ": decoration groups are not supported");
     case spv::OpVariable:
       if (operand(instruction, 3) != spv::StorageClassFunction) global_ids_.push_back(operand(instruction, 2));
       break;
@@ -305,7 +303,7 @@ Status SpirvModule::find_workgroup() {
     for (std::size_t axis = 0; axis < 3; ++axis) workgroup_[axis] = constant(operand(size, 3 + axis)).value_or(0);
   }
   if (workgroup_[0] != 0 && workgroup_[1] != 0 && workgroup_[2] != 0) return {};
-  return invalid_argument("declares no size of its workgroup that is known before a launch");
+  return invalid_argument("declares no workgroup size that is known before a launch");
 }
 
 Status SpirvModule::find_variables() {
@@ -316,7 +314,7 @@ Status SpirvModule::find_variables() {
                           storage == spv::StorageClassUniformConstant;
     if (!resource && storage != spv::StorageClassPushConstant && storage != spv::StorageClassWorkgroup) continue;
     const Instruction pointer = definition(operand(variable, 1));
-    if (op(pointer) != spv::OpTypePointer) return invalid_argument("variable " + name(id) + " has no pointer type");
+    if (op(pointer) != spv::OpTypePointer) return invalid_argument("variable " + name(id) + " is not a pointer");
     SpirvVariable& found = variables_.emplace_back();
     found.id = id;
     found.storage = storage;
@@ -333,7 +331,7 @@ Status SpirvModule::find_variables() {
       }
       if (found.is_array) {
         return invalid_argument("variable " + (name(id).empty() ? name(found.type) : name(id)) +
-                                ": an array of arrays of resources, which Vulkan does not have. Declare one array");
+                                ": an array of arrays of resources, which Vulkan does not support. Declare one array");
       }
       found.is_array = true;
       found.type = operand(type, 2);
