@@ -32,10 +32,10 @@ Status failed(const std::string& who, std::string_view what, int error) {
 Status make_folders(const std::filesystem::path& folder, const std::string& who) {
   if (folder.empty() || folder == folder.root_path()) return {};
   if (mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST) return {};
-  if (errno != ENOENT) return failed(who, "cannot make folder " + folder.string(), errno);
+  if (errno != ENOENT) return failed(who, "cannot create folder " + folder.string(), errno);
   if (Status status = make_folders(folder.parent_path(), who); !status.ok()) return status;
   if (mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST) return {};
-  return failed(who, "cannot make folder " + folder.string(), errno);
+  return failed(who, "cannot create folder " + folder.string(), errno);
 }
 
 // Others must not be able to put another file in the key's place: not writable by them, or sticky.
@@ -44,11 +44,11 @@ Status check_folder(int folder, const std::string& who) {
   if (fstat(folder, &at) != 0) return failed(who, "the attributes of its folder cannot be read", errno);
   if (at.st_uid != geteuid() && at.st_uid != 0) {
     return unavailable(who + ": its folder belongs to user " + std::to_string(at.st_uid) + ", expected " +
-                       std::to_string(geteuid()));
+                       std::to_string(geteuid()) + (geteuid() == 0 ? "" : " or root"));
   }
   if ((at.st_mode & 022) != 0 && (at.st_mode & S_ISVTX) == 0) {
     return unavailable(who + ": its folder has mode " + octal(at.st_mode) +
-                       ", expected one that only its owner can write");
+                       ", expected write permission only for the owner");
   }
   return {};
 }
@@ -80,7 +80,7 @@ Result<std::optional<SecretKey>> read_at(int folder, const std::string& name, co
   if (got != static_cast<ssize_t>(key.bytes.size())) return failed(who, "cannot be read", got < 0 ? errno : EIO);
   if (std::ranges::all_of(key.bytes, [](std::byte each) { return each == std::byte{0}; })) {
     return corrupt(who +
-                   ": every byte is 0, expected 32 random bytes. Remove the file, and the next run makes a new key");
+                   ": every byte is 0, expected 32 random bytes. Remove the file. The next run creates a new key");
   }
   return std::optional<SecretKey>(key);
 }
@@ -95,11 +95,11 @@ Status publish_new(int folder, const std::string& from, const std::string& to, c
 Status write_new(int folder, const std::string& name, const std::string& who) {
   SecretKey key;
   if (getrandom(key.bytes.data(), key.bytes.size(), 0) != static_cast<ssize_t>(key.bytes.size())) {
-    return failed(who, "no random bytes", errno);
+    return failed(who, "cannot get random bytes", errno);
   }
   const std::string unfinished = "." + name + "." + std::to_string(getpid()) + "." + std::to_string(now_ns()) + ".tmp";
   const UniqueFd file(openat(folder, unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!file) return failed(who, "cannot be made", errno);
+  if (!file) return failed(who, "cannot be created", errno);
   const ssize_t written = write(file.get(), key.bytes.data(), key.bytes.size());
   Status status;
   // Without the sync a power cut could leave an empty key, and every entry signed with the lost one would be foreign.
@@ -118,7 +118,9 @@ SecretKey::~SecretKey() { OPENSSL_cleanse(bytes.data(), bytes.size()); }
 
 Result<SecretKey> read_secret_key(const std::filesystem::path& path, IfMissing if_missing) {
   const std::string who = "key file " + path.string();
-  if (!path.is_absolute() || path.filename().empty()) return invalid_argument(who + ": expected an absolute file name");
+  if (!path.is_absolute() || path.filename().empty()) {
+    return invalid_argument(who + ": expected an absolute path to a file");
+  }
   if (if_missing == IfMissing::create) {
     if (Status status = make_folders(path.parent_path(), who); !status.ok()) return status;
   }

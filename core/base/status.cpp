@@ -67,7 +67,7 @@ Status caught(std::string_view context) noexcept {
     } catch (const std::exception& error) {
       return in_context(internal_error(error.what()));
     } catch (...) {
-      return in_context(internal_error("an exception of an unknown type"));
+      return in_context(internal_error("an exception of unknown type was thrown"));
     }
   } catch (...) {
     return {StatusCode::unavailable, "out of memory"};

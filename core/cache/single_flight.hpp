@@ -145,7 +145,7 @@ class SingleFlight {
     } catch (const std::exception& error) {
       return internal_error(error.what());
     } catch (...) {
-      return internal_error("something that is no std::exception was thrown");
+      return internal_error("an exception of unknown type was thrown");
     }
   }
 

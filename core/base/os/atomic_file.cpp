@@ -30,7 +30,7 @@ constexpr std::size_t token_digits = 16;
 Result<std::string> new_token(const std::filesystem::path& final_path) {
   std::uint64_t random = 0;
   if (::getrandom(&random, sizeof random, 0) != static_cast<ssize_t>(sizeof random)) {
-    return file_failure(final_path, "no random number for a temporary name", errno);
+    return file_failure(final_path, "cannot get a random number for a temporary name", errno);
   }
   std::string digits(token_digits, '0');
   char text[token_digits];
@@ -70,13 +70,13 @@ Result<UniqueFd> open_named(const std::filesystem::path& final_path, int folder,
   const std::string name = temporary_name(token);
   for (int attempt = 0; attempt < attempts; ++attempt) {
     UniqueFd file(::openat(folder, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
-    if (!file) return file_failure(final_path, "cannot create a temporary file beside it", errno);
+    if (!file) return file_failure(final_path, "cannot create a temporary file in its folder", errno);
     struct stat found {};
     // Between the two calls another process may have swept it.
     if (try_lock(file.get()) == LockAnswer::busy) continue;
     if (::fstat(file.get(), &found) == 0 && found.st_nlink == 1) return file;
   }
-  return file_failure(final_path, "cannot create a temporary file beside it", EBUSY);
+  return file_failure(final_path, "cannot create a temporary file in its folder", EBUSY);
 }
 
 }  // namespace
@@ -104,13 +104,14 @@ Result<std::filesystem::path> followed(const std::filesystem::path& name) {
     const int error = length < 0 ? errno : 0;
     if (error == EINVAL || error == ENOENT || error == ENOTDIR) return file;  // no link
     if (error != 0) {
-      return io_error("file " + name.string() + ": cannot follow " + file.string() + ": " +
+      return io_error("file " + name.string() + ": cannot resolve " + file.string() + ": " +
                       std::generic_category().message(error));
     }
     const std::filesystem::path target = std::string(text, static_cast<std::size_t>(length));
     file = target.is_absolute() ? target : file.parent_path() / target;
   }
-  return io_error("file " + name.string() + ": its symbolic links lead in a circle");
+  return io_error("file " + name.string() + ": path contains more than " + std::to_string(most_links) +
+                  " symbolic links");
 }
 
 std::filesystem::path name_of_file(const std::filesystem::path& name) {
@@ -155,8 +156,8 @@ Status check_replaceable(const std::filesystem::path& file) {
   if (found.st_nlink > 1) {
     return invalid_argument(
         who + "has " + std::to_string(found.st_nlink) +
-        " hard links, and the others would keep the old content. Remove it first, or use a symbolic "
-        "link");
+        " hard links, expected 1 (the other links would keep the old content). Remove the file first, or use a "
+        "symbolic link");
   }
   return {};
 }
@@ -166,7 +167,7 @@ namespace {
 // file: links followed.
 Status check_file_writable(const std::filesystem::path& file) {
   if (::faccessat(AT_FDCWD, file.c_str(), W_OK, AT_EACCESS) == 0 || errno == ENOENT || errno == ENOTDIR) return {};
-  return file_failure(file, "cannot write it", errno);
+  return file_failure(file, "cannot be written", errno);
 }
 
 Status check_folder_writable(const std::filesystem::path& file) {
@@ -192,7 +193,7 @@ Status check_writable(const std::filesystem::path& name) {
 
 Result<AtomicFile> AtomicFile::create(const std::filesystem::path& name) {
   if (!name.has_filename()) {
-    return invalid_argument("file '" + name.string() + "': names no file, expected a file name at its end");
+    return invalid_argument("file '" + name.string() + "': expected a path that ends with a file name");
   }
   const auto leads_to = followed(name);
   if (!leads_to) return leads_to.error();
@@ -219,7 +220,7 @@ Result<AtomicFile> AtomicFile::create(const std::filesystem::path& name) {
   static const bool can_name_later = ::access("/proc/self/fd", X_OK) == 0;
   UniqueFd nameless(can_name_later ? ::openat(folder.get(), ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, mode) : -1);
   if (!nameless && can_name_later && (errno == EACCES || errno == EROFS || errno == EMFILE || errno == ENFILE)) {
-    return refused("cannot create a temporary file beside it", errno);
+    return refused("cannot create a temporary file in its folder", errno);
   }
   const bool is_named = !nameless;
   if (is_named) {
@@ -233,7 +234,7 @@ Result<AtomicFile> AtomicFile::create(const std::filesystem::path& name) {
   if (Status status = made.match(replaced); !status.ok()) return status;
   // The mode comes with the name.
   if (::fchmod(made.file_.get(), for_nobody_else) != 0)
-    return file_failure(made.final_path_, "cannot keep its mode", errno);
+    return file_failure(made.final_path_, "cannot keep the mode of the old file", errno);
   return made;
 }
 
@@ -245,13 +246,13 @@ Status AtomicFile::match(const struct stat& replaced) {
   const bool differs = made.st_uid != replaced.st_uid || made.st_gid != replaced.st_gid;
   if (differs && ::fchown(file_.get(), replaced.st_uid, replaced.st_gid) != 0) {
     if (made.st_uid != replaced.st_uid) {
-      return file_failure(
-          final_path_, "belongs to user " + std::to_string(replaced.st_uid) + ", which cannot be kept. Remove it first",
-          errno);
+      return file_failure(final_path_,
+                          "cannot keep owner " + std::to_string(replaced.st_uid) + " of the old file (remove it first)",
+                          errno);
     }
     mode &= ~static_cast<mode_t>(070);  // another group gets no rights that it did not have
   }
-  if (::fchmod(file_.get(), mode) != 0) return file_failure(final_path_, "cannot keep its mode", errno);
+  if (::fchmod(file_.get(), mode) != 0) return file_failure(final_path_, "cannot keep the mode of the old file", errno);
   return {};
 }
 
@@ -277,7 +278,7 @@ AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
 AtomicFile::~AtomicFile() { discard(); }
 
 Status AtomicFile::write(std::span<const std::byte> bytes) {
-  if (!file_) return internal_error("file " + final_path_.string() + ": written after it was committed or discarded");
+  if (!file_) return internal_error("file " + final_path_.string() + ": cannot write after commit or discard");
   while (!bytes.empty()) {
     const ssize_t written = ::write(file_.get(), bytes.data(), bytes.size());
     if (written < 0) {

@@ -79,12 +79,12 @@ std::string end_of(int status) {
 // Both ends at 4 or above, so that giving the child its descriptors 0 to 3 overwrites none of them.
 Result<std::pair<UniqueFd, UniqueFd>> make_pipe() {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return unavailable(std::string("no pipe: ") + std::strerror(errno));
+  if (pipe2(ends, O_CLOEXEC) != 0) return unavailable(std::string("cannot create a pipe: ") + std::strerror(errno));
   UniqueFd read_end(ends[0]), write_end(ends[1]);
   for (UniqueFd* end : {&read_end, &write_end}) {
     if (end->get() > extra_of_child) continue;
     UniqueFd higher(fcntl(end->get(), F_DUPFD_CLOEXEC, extra_of_child + 1));
-    if (!higher) return unavailable(std::string("no pipe: ") + std::strerror(errno));
+    if (!higher) return unavailable(std::string("cannot create a pipe: ") + std::strerror(errno));
     *end = std::move(higher);
   }
   return std::pair(std::move(read_end), std::move(write_end));
@@ -121,9 +121,9 @@ Status ChildProcess::send(std::string_view text, Deadline deadline) {
     const ssize_t count = write(to_child_.get(), text.data(), text.size());
     if (count > 0) text.remove_prefix(static_cast<std::size_t>(count));
     if (count > 0 || (count < 0 && errno == EINTR)) continue;
-    if (errno != EAGAIN) return unavailable(std::string("cannot write to the child: ") + std::strerror(errno));
+    if (errno != EAGAIN) return unavailable(std::string("cannot write to the child process: ") + std::strerror(errno));
     if (current_stop() != nullptr && current_stop()->load()) return cancelled("stopped on request");
-    if (deadline.passed()) return timed_out("the child did not read in time");
+    if (deadline.passed()) return timed_out("writing to the child process timed out");
     pollfd room{to_child_.get(), POLLOUT, 0};
     poll(&room, 1, look_for_stop_ms);
   }

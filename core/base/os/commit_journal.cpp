@@ -157,7 +157,7 @@ Result<std::string> read_all(int file, off_t bytes) {
   return text;
 }
 
-// "a folder of user 0 with mode 0755 and 2 names"
+// "a folder of user 0 with mode 0755 and 2 hard links"
 std::string description_of(const struct stat& found) {
   char mode[8];
   std::snprintf(mode, sizeof mode, "0%03o", static_cast<unsigned>(found.st_mode & 07777));
@@ -166,7 +166,7 @@ std::string description_of(const struct stat& found) {
                      : S_ISLNK(found.st_mode) ? "a symbolic link"
                                               : "a device, FIFO or socket") +
          " of user " + std::to_string(found.st_uid) + " with mode " + mode + " and " + std::to_string(found.st_nlink) +
-         (found.st_nlink == 1 ? " name" : " names");
+         (found.st_nlink == 1 ? " hard link" : " hard links");
 }
 
 }  // namespace
@@ -275,8 +275,8 @@ Result<CommitJournal> CommitJournal::open(const std::filesystem::path& path, Mis
     if (error != 0 || !is_private) {
       return corrupt("journal " + path.string() + ": cannot be used" +
                      (error == 0 ? "" : " (" + std::generic_category().message(error) + ")") +
-                     ": expected a file of user " + std::to_string(::geteuid()) + " with mode 0600 and 1 name, found " +
-                     description_of(found));
+                     ": expected a file of user " + std::to_string(::geteuid()) +
+                     " with mode 0600 and 1 hard link, found " + description_of(found));
     }
     const bool is_busy = try_lock_all_bytes(journal.file()) == LockAnswer::busy;
     struct stat named {};
@@ -291,12 +291,13 @@ Result<CommitJournal> CommitJournal::open(const std::filesystem::path& path, Mis
     }
     const std::atomic<bool>* const stop = current_stop();
     if (stop != nullptr && stop->load() && Clock::now() - begun > patience_when_stopped) {
-      return cancelled("journal " + path.string() + ": stopped on request while " + holder_of(found) + " held it");
+      return cancelled("journal " + path.string() + ": stopped on request while " + holder_of(found) +
+                       " held the lock");
     }
     std::this_thread::sleep_for(pause);
   }
-  return unavailable("journal " + path.string() + ": " + holder_of(found) + " has held it for " +
-                     std::to_string(patience.count()) + " s. End that process");
+  return unavailable("journal " + path.string() + ": timed out after " + std::to_string(patience.count()) +
+                     " s: " + holder_of(found) + " holds the lock. End that process");
 }
 
 Result<std::vector<CommitUnit>> CommitJournal::read() const {

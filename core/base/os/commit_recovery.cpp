@@ -100,14 +100,14 @@ bool CommitPlace::is_placed() const {
 Status CommitPlace::place(int file, bool alone) const {
   if (!folder_) return failed("cannot open its folder", open_error_);
   if (!entry_.old) return place_new(file);
-  if (file >= 0 && link_to(file, temporary_) != 0) return failed("cannot name a temporary file beside it", errno);
+  if (file >= 0 && link_to(file, temporary_) != 0) return failed("cannot link the temporary file", errno);
   if (alone) return renamed(temporary_, final_);
   if (exchange() == 0) {
     if (identity(temporary_) == entry_.old) return {};
     (void)exchange();
-    return io_error("file " + entry_.path.string() + ": another process changed it meanwhile");
+    return io_error("file " + entry_.path.string() + ": changed by another process at the same time");
   }
-  if (!is_unsupported(errno)) return failed("cannot move the temporary file onto it", errno);
+  if (!is_unsupported(errno)) return failed("cannot be replaced with the temporary file", errno);
   if (::linkat(folder_.get(), final_.c_str(), folder_.get(), backup_.c_str(), 0) != 0) {
     if (Status status = renamed(final_, backup_); !status.ok()) return status;
   }
@@ -120,7 +120,7 @@ Status CommitPlace::undo() const {
   auto at_final = identity(final_);
   if (!entry_.old) {
     if (at_final == entry_.made && ::unlinkat(folder_.get(), final_.c_str(), 0) != 0) {
-      return failed("cannot remove it", errno);
+      return failed("cannot be removed", errno);
     }
   } else if (at_final == entry_.made || !at_final) {
     const std::string* const held = identity(temporary_) == entry_.old ? &temporary_
@@ -128,7 +128,7 @@ Status CommitPlace::undo() const {
                                                                        : nullptr;
     if (held == nullptr) {
       if (!at_final) return {};  // somebody removed it
-      return not_found("file " + entry_.path.string() + ": its old content is gone");
+      return not_found("file " + entry_.path.string() + ": the old content is lost");
     }
     if (held == &backup_ || !at_final || exchange() != 0) status = renamed(*held, final_);
     if (!status.ok()) return status;
@@ -141,7 +141,7 @@ Status CommitPlace::clear() const {
     const auto there = identity(name);
     if (!there || (there != entry_.made && there != entry_.old)) continue;
     if (::unlinkat(folder_.get(), name.c_str(), 0) != 0 && errno != ENOENT) {
-      return failed("cannot remove " + name + " beside it", errno);
+      return failed("cannot remove " + name + " in its folder", errno);
     }
   }
   return {};
@@ -172,7 +172,7 @@ Status CommitPlace::renamed(const std::string& from, const std::string& to) cons
 
 Status CommitPlace::refused(int error) const {
   const bool meanwhile = error == EEXIST;
-  return failed(meanwhile ? "another process has made it since this job was checked" : "cannot create it", error);
+  return failed(meanwhile ? "another process created the file after this job was checked" : "cannot be created", error);
 }
 
 Status CommitPlace::place_new(int file) const {

@@ -35,7 +35,7 @@ class FileCommit {
     for (std::size_t i = 0; i < units_.size(); ++i) {
       for (const AtomicFile& file : units_[i]) {
         if (!file.file_)
-          statuses_[i] = internal_error("file " + file.final_path_.string() + ": committed or discarded already");
+          statuses_[i] = internal_error("file " + file.final_path_.string() + ": already committed or discarded");
       }
     }
     if (const Status status = open_journal(); status.code == StatusCode::cancelled) {
@@ -104,7 +104,7 @@ class FileCommit {
     if (folder_.is_absolute()) make_private_folder(folder_);
     const bool is_shared = is_private_folder(folder_);
     auto journal = is_shared ? CommitJournal::open(shared_journal(folder_), CommitJournal::Missing::create)
-                             : Result<CommitJournal>(not_found("no folder for a journal"));
+                             : Result<CommitJournal>(not_found("no journal folder is set"));
     const bool cannot_be_created =
         !journal && (journal.error().code == StatusCode::not_found || journal.error().code == StatusCode::io);
     const fs::path beside = journal_beside(units_[first].front().final_path_.parent_path());

@@ -54,7 +54,7 @@ const Kind* kind_of(FilesystemMagic magic) noexcept {
 
 Result<FilesystemMagic> filesystem_of(int file) {
   struct statfs at {};
-  if (fstatfs(file, &at) != 0) return system_error("its filesystem", "cannot be identified", errno);
+  if (fstatfs(file, &at) != 0) return system_error("filesystem", "cannot be identified", errno);
   return static_cast<FilesystemMagic>(at.f_type);
 }
 

@@ -38,7 +38,7 @@ Status check_mode(const struct stat& at, const std::string& who, mode_t others_m
   if ((at.st_mode & others_may_not) == 0) return {};
   char mode[16];
   std::snprintf(mode, sizeof mode, "%04o", static_cast<unsigned>(at.st_mode & 07777));
-  return unavailable(who + ": has mode " + mode + ", expected one that only its owner can write");
+  return unavailable(who + ": has mode " + mode + ", expected write permission only for the owner");
 }
 
 Status check_ours(int folder, const std::string& who) {
@@ -78,10 +78,10 @@ Status make_parents(const std::filesystem::path& folder) {
   const std::filesystem::path parent = folder.parent_path();
   if (parent.empty() || parent == folder) return {};
   if (mkdir(parent.c_str(), ours_alone) == 0 || errno == EEXIST) return {};
-  if (errno != ENOENT) return system_error("folder " + parent.string(), "cannot be made", errno);
+  if (errno != ENOENT) return system_error("folder " + parent.string(), "cannot be created", errno);
   if (Status status = make_parents(parent); !status.ok()) return status;
   if (mkdir(parent.c_str(), ours_alone) == 0 || errno == EEXIST) return {};
-  return system_error("folder " + parent.string(), "cannot be made", errno);
+  return system_error("folder " + parent.string(), "cannot be created", errno);
 }
 
 }  // namespace
@@ -110,7 +110,7 @@ Result<std::filesystem::path> followed_path(const std::filesystem::path& path) {
     }
     if (S_ISLNK(found.st_mode)) {
       if (++links > most_links) {
-        return unavailable("folder " + path.string() + ": leads through more than " + std::to_string(most_links) +
+        return unavailable("folder " + path.string() + ": path contains more than " + std::to_string(most_links) +
                            " symbolic links");
       }
       Result<std::filesystem::path> target = target_of(next, found);
@@ -135,7 +135,7 @@ Result<UniqueFd> open_subfolder(int parent, const std::string& name, const std::
   UniqueFd folder(openat(parent, name.c_str(), folder_flags));
   if (!folder && errno == ENOENT && create == Create::yes) {
     if (mkdirat(parent, name.c_str(), ours_alone) != 0 && errno != EEXIST) {
-      return system_error(who, "cannot be made", errno);
+      return system_error(who, "cannot be created", errno);
     }
     folder = UniqueFd(openat(parent, name.c_str(), folder_flags));
   }
@@ -174,7 +174,7 @@ Result<UniqueFd> open_shared_file(int folder, const std::string& name, const std
   if (!S_ISREG(at.st_mode)) return unavailable(who + ": is not a regular file");
   if (Status status = check_owner(at, who); !status.ok()) return status;
   // What is written would be written to the file's other name too.
-  if (at.st_nlink > 1) return unavailable(who + ": has " + std::to_string(at.st_nlink) + " names, expected 1");
+  if (at.st_nlink > 1) return unavailable(who + ": has " + std::to_string(at.st_nlink) + " hard links, expected 1");
   return file;
 }
 
@@ -250,7 +250,7 @@ std::string new_file_name() {
 Result<NewFile> NewFile::create(int folder, std::string name, mode_t mode) {
   std::string temporary = new_file_name();
   UniqueFd file(openat(folder, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
-  if (!file) return system_error("file " + name, "cannot be made", errno);
+  if (!file) return system_error("file " + name, "cannot be created", errno);
   return NewFile(folder, std::move(name), std::move(temporary), std::move(file));
 }
 
@@ -330,8 +330,8 @@ std::filesystem::path resolved(const std::filesystem::path& path) {
 
 Status no_key_file() {
   return not_found(
-      "no key file is configured (expected HOME or XDG_STATE_HOME set to an absolute path, KILN_KEY_FILE, or [cache] "
-      "key_file)");
+      "no key file is configured. Set HOME or XDG_STATE_HOME to an absolute path, or set KILN_KEY_FILE or [cache] "
+      "key_file");
 }
 
 Status check_key_file_place(const CacheConfig& config) {
@@ -339,8 +339,8 @@ Status check_key_file_place(const CacheConfig& config) {
   // As written, too: a link inside the folder that leads out of it can be exchanged.
   if (lies_below(without_slash(config.key_file), without_slash(config.directory)) ||
       lies_below(resolved(config.key_file), resolved(config.directory))) {
-    return invalid_argument("key file " + config.key_file.string() + ": lies in the cache folder " +
-                            config.directory.string() + ", expected a place outside of it");
+    return invalid_argument("key file " + config.key_file.string() + ": is in the cache folder " +
+                            config.directory.string() + ", expected a file outside that folder");
   }
   return {};
 }

@@ -92,8 +92,8 @@ Status check_memory_left(std::uint64_t bytes) {
     return {};
   }
   constexpr std::uint64_t mib = 1U << 20U;
-  return unavailable("the limit of this process on memory (" + std::to_string(limit / mib) + " MiB) leaves less than " +
-                     std::to_string(bytes / mib) + " MiB. Raise it (ulimit -v, ulimit -d)");
+  return unavailable("the memory limit of this process (" + std::to_string(limit / mib) + " MiB) leaves less than " +
+                     std::to_string(bytes / mib) + " MiB. Raise the limit (ulimit -v, ulimit -d)");
 }
 
 bool limits_leave_threads(unsigned count, const ThreadLimitSources& sources) {
@@ -142,8 +142,9 @@ Status check_threads_left(unsigned count) {
       if (started) {
         threads.push_back(std::move(*started));
       } else {
-        failure = unavailable("the limits of this process leave " + std::to_string(threads.size()) +
-                              " threads, needed " + std::to_string(count) + ". Raise them (ulimit -u, pids.max)");
+        failure = unavailable("the limits of this process allow only " + std::to_string(threads.size()) +
+                              " more threads, expected at least " + std::to_string(count) +
+                              ". Raise the limits (ulimit -u, pids.max)");
       }
     }
   } catch (...) {

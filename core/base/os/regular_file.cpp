@@ -75,13 +75,13 @@ Status RegularFile::read(std::uint64_t offset, std::span<std::byte> to) const {
   const Result<std::size_t> got = read_some(offset, to);
   if (!got) return got.error();
   if (*got == to.size()) return {};
-  return corrupt(file(name_) + "ends at byte " + std::to_string(offset + *got) + ", expected " +
-                 std::to_string(to.size() - *got) + " more");
+  return corrupt(file(name_) + "has " + std::to_string(offset + *got) + " bytes, expected at least " +
+                 std::to_string(offset + to.size()));
 }
 
 Status RegularFile::check_size(std::uint64_t most_bytes) const {
   if (bytes() <= most_bytes) return {};
-  return invalid_argument(file(name_) + std::to_string(bytes()) + " bytes, expected at most " +
+  return invalid_argument(file(name_) + "has " + std::to_string(bytes()) + " bytes, expected at most " +
                           std::to_string(most_bytes));
 }
 
@@ -93,7 +93,7 @@ Result<std::vector<std::byte>> RegularFile::contents(std::uint64_t most_bytes) c
   all.resize(*got);
   return all;
 } catch (const std::bad_alloc&) {
-  return unavailable(file(name_) + "no memory for " + std::to_string(bytes()) + " bytes");
+  return unavailable(file(name_) + "not enough memory for " + std::to_string(bytes()) + " bytes");
 }
 
 Result<std::string> RegularFile::text(std::uint64_t most_bytes) const try {
@@ -104,7 +104,7 @@ Result<std::string> RegularFile::text(std::uint64_t most_bytes) const try {
   all.resize(*got);
   return all;
 } catch (const std::bad_alloc&) {
-  return unavailable(file(name_) + "no memory for " + std::to_string(bytes()) + " bytes");
+  return unavailable(file(name_) + "not enough memory for " + std::to_string(bytes()) + " bytes");
 }
 
 Result<Digest> RegularFile::digest_of_first(std::uint64_t count) const {

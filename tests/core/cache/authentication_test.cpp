@@ -107,7 +107,7 @@ TEST_CASE("base::secret_key: a key that others could have, or could have put the
   }
   SECTION("in a folder where others may exchange it") {
     REQUIRE(chmod(temporary.path().c_str(), 0777) == 0);
-    CHECK(refusal().ends_with("expected one that only its owner can write"));
+    CHECK(refusal().ends_with("expected write permission only for the owner"));
     REQUIRE(chmod(temporary.path().c_str(), 0700) == 0);
   }
   SECTION("of another user") {

@@ -76,7 +76,7 @@ TEST_CASE("cache::failing_disk: a folder that cannot be made") {
     Workplace place;
     chmod(place.temporary.path().c_str(), 0500);
     if (mkdir(place.config.directory.c_str(), 0700) == 0) return "a plain mkdir did not fail";
-    return served_from_memory(place, "cannot be made: Permission denied");
+    return served_from_memory(place, "cannot be created: Permission denied");
   }));
 }
 
@@ -84,7 +84,7 @@ TEST_CASE("cache::failing_disk: root's folder, which this user cannot write, and
   check(in_unprivileged_child([]() -> std::string {
     Workplace place;
     place.config.directory = "/usr";
-    return served_from_memory(place, "cannot be made: Permission denied");
+    return served_from_memory(place, "cannot be created: Permission denied");
   }));
   if (geteuid() != 0) {
     WARN("skipped: giving a folder away takes root");
@@ -100,7 +100,7 @@ TEST_CASE("cache::failing_disk: a folder of this user's that others may write") 
   Workplace place;
   std::filesystem::create_directory(place.config.directory);
   REQUIRE(chmod(place.config.directory.c_str(), 0777) == 0);
-  CHECK(served_from_memory(place, "has mode 0777, expected one that only its owner can write") == "");
+  CHECK(served_from_memory(place, "has mode 0777, expected write permission only for the owner") == "");
   CHECK(std::filesystem::is_empty(place.config.directory));
 }
 
@@ -151,7 +151,7 @@ TEST_CASE("cache::failing_disk: the path that links lead to, and what is refused
   CHECK(leads_to("/") == "/");
   REQUIRE(chmod((at / "a").c_str(), 0777) == 0);
   CHECK(leads_to(at / "link" / "b") ==
-        "folder " + (at / "a").string() + ": has mode 0777, expected one that only its owner can write");
+        "folder " + (at / "a").string() + ": has mode 0777, expected write permission only for the owner");
   REQUIRE(chmod((at / "a").c_str(), 01777) == 0);  // others may add names, and exchange none
   CHECK(leads_to(at / "link" / "b") == (at / "a" / "b").string());
 }
@@ -172,7 +172,7 @@ TEST_CASE("cache::failing_disk: a key file that others can read, and none at all
   }
   SECTION("not configured") {
     place.config.key_file.clear();
-    CHECK(served_from_memory(place, "no key file is configured (expected HOME") == "");
+    CHECK(served_from_memory(place, "no key file is configured. Set HOME") == "");
   }
   CHECK(leftovers(place) == "");
 }

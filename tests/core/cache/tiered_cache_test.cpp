@@ -373,8 +373,8 @@ TEST_CASE("cache::tiered_cache: a key file inside the cache folder is refused, a
     const auto refused = TieredCache::create({{}, place.config});
     REQUIRE_FALSE(refused);
     CHECK(refused.error().text() == "invalid_argument: cache 'tiered': key file " + inside.string() +
-                                        ": lies in the cache folder " + folder.string() +
-                                        ", expected a place outside of it");
+                                        ": is in the cache folder " + folder.string() +
+                                        ", expected a file outside that folder");
   }
   place.config.key_file = folder.string() + "-key";
   CHECK(TieredCache::create({{}, place.config}));
@@ -383,7 +383,7 @@ TEST_CASE("cache::tiered_cache: a key file inside the cache folder is refused, a
   TieredCache unchecked({{&place.log, LogLevel::info}, place.config}, std::move(*make_eviction_policy("lru")), {}, {});
   CHECK(acquire(unchecked, "one", device)->tier == Tier::built);
   CHECK(place.files(".bin").empty());
-  CHECK(place.log.said("lies in the cache folder") == 1);
+  CHECK(place.log.said("is in the cache folder") == 1);
 }
 
 TEST_CASE(

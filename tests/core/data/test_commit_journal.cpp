@@ -175,7 +175,7 @@ TEST_CASE("journal: files that it does not describe exactly stay") {
     fs::remove(left.temporary("a", 1));
     write_contents(left.temporary("a", 1), "foreign");
     left.write_journal(left.text());
-    CHECK_THAT(left.folders.settle().problems.at(0), Contains("old content is gone"));
+    CHECK_THAT(left.folders.settle().problems.at(0), Contains("the old content is lost"));
     CHECK(contents_of(left.temporary("a", 1)) == "foreign");
     CHECK(contents_of(left.folders.one("a")) == "new a");
   }

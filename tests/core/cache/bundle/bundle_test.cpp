@@ -199,7 +199,7 @@ TEST_CASE("cache::bundle: the key is made once, for this user alone, beside the 
   chmod(file.c_str(), 0644);
   CHECK_THAT(bundle_public_key(machine.config).error().message, Contains("0644") && Contains("0600"));
   machine.config.key_file = machine.config.directory / "key";
-  CHECK_THAT(bundle_public_key(machine.config).error().message, Contains("lies in the cache folder"));
+  CHECK_THAT(bundle_public_key(machine.config).error().message, Contains("is in the cache folder"));
 }
 
 TEST_CASE("cache::bundle: the trusted key is 64 digits or a file that begins with them, and anything else is told") {
