@@ -181,7 +181,7 @@ constexpr std::chrono::nanoseconds least_listing_pause = std::chrono::millisecon
 
 Status write_item(RemoteEndpoint& endpoint, const WriteBack::Item& item, const EntryKey& own,
                   const std::atomic<bool>& stop) {
-  if (endpoint.breaker().has_failed()) return unavailable("the server failed before");
+  if (endpoint.breaker().has_failed()) return unavailable("an earlier request to the server failed");
   const auto signer = endpoint.signer();
   if (!signer) return signer.error();
   const auto object = make_object(item.entry, own, item.folder, item.meta, *signer);

@@ -24,11 +24,10 @@ void append_bytes(std::vector<std::byte>& to, std::span<const std::byte> bytes) 
   to.insert(to.end(), bytes.begin(), bytes.end());
 }
 
-// limit: "at least ", "at most " or nothing.
-std::string found_and_expected(std::string_view what, std::uint64_t found, std::uint64_t expected,
-                               std::string_view limit = "") {
-  return std::string(what) + " " + std::to_string(found) + ", expected " + std::string(limit) +
-         std::to_string(expected);
+// "has 2 records, expected 3"; between: " records, expected ".
+std::string found_and_expected(std::string_view before, std::uint64_t found, std::string_view between,
+                               std::uint64_t expected) {
+  return std::string(before) + std::to_string(found) + std::string(between) + std::to_string(expected);
 }
 
 // What is signed: a digest instead of the file, so that it is read once, and a word, so that nothing else that this key
@@ -142,9 +141,9 @@ void BundleWriter::add(const BundledProgram& program) {
 Result<std::vector<std::byte>> BundleWriter::finish(const SecretKey& secret, const BundleLimits& limits) && {
   const std::uint64_t whole = bundle_header_bytes + body_.size() + bundle_trailer_bytes;
   if (whole > limits.file || records_ > limits.records) {
-    return invalid_argument("bundle of " + std::to_string(whole) + " bytes and " + std::to_string(records_) +
-                            " records: expected at most " + std::to_string(limits.file) + " and " +
-                            std::to_string(limits.records) + ": name fewer programs");
+    return invalid_argument("bundle has " + std::to_string(whole) + " bytes and " + std::to_string(records_) +
+                            " records, expected at most " + std::to_string(limits.file) + " bytes and " +
+                            std::to_string(limits.records) + " records. Name fewer programs");
   }
   const Result<BundlePublicKey> key = public_key_of(secret);
   if (!key) return key.error();
@@ -167,20 +166,22 @@ Result<std::uint32_t> decode_bundle_header(std::span<const std::byte> beginning,
                                            const BundlePublicKey& trusted, const BundleLimits& limits) {
   constexpr std::uint64_t least = bundle_header_bytes + bundle_trailer_bytes;
   if (beginning.size() < bundle_magic.size() || text_of(beginning.first(bundle_magic.size())) != bundle_magic) {
-    return corrupt("is no bundle: its magic is not " + std::string(bundle_magic));
+    return corrupt("is not a bundle: does not begin with " + std::string(bundle_magic));
   }
   if (file_bytes < least || beginning.size() < bundle_header_bytes) {
-    return corrupt(found_and_expected("is truncated: bytes", file_bytes, least, "at least "));
+    return corrupt(found_and_expected("is truncated: has ", file_bytes, " bytes, expected at least ", least));
   }
-  if (file_bytes > limits.file) return corrupt(found_and_expected("bytes", file_bytes, limits.file, "at most "));
+  if (file_bytes > limits.file) {
+    return corrupt(found_and_expected("has ", file_bytes, " bytes, expected at most ", limits.file));
+  }
   const auto schema = read_little_endian<std::uint32_t>(beginning, 8);
   if (schema != bundle_schema) {
-    return corrupt(found_and_expected("schema", schema, bundle_schema) +
-                   ": export it again with the version of Kiln that imports it");
+    return corrupt(found_and_expected("has schema ", schema, ", expected ", bundle_schema) +
+                   ". Export the bundle again with the version of Kiln that imports it");
   }
   const auto body_bytes = read_little_endian<std::uint64_t>(beginning, 48);
   if (body_bytes > limits.file || least + body_bytes != file_bytes) {
-    return corrupt(found_and_expected("is truncated or altered: bytes", file_bytes,
+    return corrupt(found_and_expected("is truncated or altered: has ", file_bytes, " bytes, expected ",
                                       body_bytes > limits.file ? least : least + body_bytes));
   }
   BundlePublicKey signer;
@@ -196,7 +197,7 @@ Status check_bundle_signature(const Digest& signed_part, const BundleSignature& 
   const Result<bool> authentic = is_signed_by(trusted, text_bytes(message_of(signed_part)), signature);
   if (!authentic) return authentic.error();
   if (*authentic) return {};
-  return corrupt("was altered, or was not signed by key " + hex_of(trusted) + ", which it names");
+  return corrupt("was altered, or was not signed by key " + hex_of(trusted));
 }
 
 Result<Bundle> decode_bundle(std::span<const std::byte> bytes, const BundlePublicKey& trusted,
@@ -212,24 +213,33 @@ Result<Bundle> decode_bundle(std::span<const std::byte> bytes, const BundlePubli
 
 Result<Bundle> decode_bundle_records(std::span<const std::byte> body, std::uint32_t records,
                                      const BundleLimits& limits) {
-  if (records > limits.records) return corrupt(found_and_expected("records", records, limits.records, "at most "));
+  if (records > limits.records) {
+    return corrupt(found_and_expected("has ", records, " records, expected at most ", limits.records));
+  }
   Bundle bundle;
   std::uint32_t taken = 0;
   for (; !body.empty(); ++taken) {
     const std::string which = "record " + std::to_string(taken + 1) + " of " + std::to_string(records);
-    if (taken == records) return corrupt("bytes after its last record: " + std::to_string(body.size()));
-    if (body.size() < record_header_bytes) return corrupt(which + ": is cut off");
+    if (taken == records) {
+      return corrupt("has " + std::to_string(body.size()) + " bytes after the last record, expected 0");
+    }
+    if (body.size() < record_header_bytes) {
+      return corrupt(
+          found_and_expected(which + ": header has ", body.size(), " bytes, expected ", record_header_bytes));
+    }
     const auto kind = read_little_endian<std::uint32_t>(body, 0);
     const auto size = read_little_endian<std::uint64_t>(body, 4);
     body = body.subspan(record_header_bytes);
-    if (size > body.size()) return corrupt(which + ": " + found_and_expected("bytes", body.size(), size));
+    if (size > body.size()) {
+      return corrupt(found_and_expected(which + ": has ", body.size(), " bytes, expected ", size));
+    }
     if (!take_record(kind, text_of(body.first(static_cast<std::size_t>(size))), limits, bundle)) {
-      return corrupt(which + ": is none that schema " + std::to_string(bundle_schema) + " allows (kind " +
+      return corrupt(which + ": is not valid in schema " + std::to_string(bundle_schema) + " (kind " +
                      std::to_string(kind) + ")");
     }
     body = body.subspan(static_cast<std::size_t>(size));
   }
-  if (taken != records) return corrupt(found_and_expected("records", taken, records));
+  if (taken != records) return corrupt(found_and_expected("has ", taken, " records, expected ", records));
   return bundle;
 }
 
@@ -341,7 +351,7 @@ OpenedObject open_object(std::span<const std::byte> bytes, std::span<const Trust
   if (key->revoked) return refused(ObjectFault::revoked, "is signed by key '" + key->name + "', which is revoked");
   if (key->until_s && now_s >= *key->until_s) {
     return refused(ObjectFault::expired,
-                   "is signed by key '" + key->name + "', which ended on " + date_text(*key->until_s - 1));
+                   "is signed by key '" + key->name + "', which expired on " + date_text(*key->until_s - 1));
   }
   const auto signed_part = bytes.first(bytes.size() - bundle_trailer_bytes);
   BundleSignature signature;
@@ -365,7 +375,7 @@ OpenedObject open_object(std::span<const std::byte> bytes, std::span<const Trust
   if (!binary) return refused(ObjectFault::payload, binary.error().message);
   for (const DriverFile& file : binary->driver_files) {
     if (!is_mesa_file_name(file.name)) {
-      return refused(ObjectFault::driver_file, "has the driver file '" + file.name + "', which no driver names so");
+      return refused(ObjectFault::driver_file, "has a driver file with an invalid name, '" + file.name + "'");
     }
   }
   return {ObjectFault::none,
@@ -392,15 +402,15 @@ Result<std::vector<std::byte>> make_object(const BundledProgram& program, const 
   for (const DriverFile& file : binary->driver_files) {
     if (!is_mesa_file_name(file.name)) {
       return corrupt("driver file '" + file.name +
-                     "': expected a name of Mesa's cache (mesa_shader_cache/, 2 digits, '/', 38 digits)");
+                     "': expected a name of Mesa's cache (2 hexadecimal digits, '/', 38 hexadecimal digits)");
     }
   }
   BundleWriter writer;
   writer.add(program);
   Result<std::vector<std::byte>> object = std::move(writer).finish(signer, object_limits());
   if (object || object.error().code != StatusCode::invalid_argument) return object;
-  return invalid_argument("has a payload of " + std::to_string(program.entry.stored.size()) +
-                          " bytes: a shared object has at most " + std::to_string(most_object_bytes) + " in all");
+  return invalid_argument("payload has " + std::to_string(program.entry.stored.size()) + " bytes, expected at most " +
+                          std::to_string(most_object_bytes) + " in the whole object");
 }
 
 }  // namespace kiln

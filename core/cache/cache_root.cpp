@@ -43,7 +43,8 @@ Result<CacheRoot> CacheRoot::open(const CacheConfig& cache) {
 
 Result<CacheRoot> CacheRoot::open_to_write(const CacheConfig& cache) {
   if (cache.read_only) {
-    return invalid_argument("cache " + cache.directory.string() + ": [cache] read_only is true: nothing is changed");
+    return invalid_argument("cache " + cache.directory.string() +
+                            ": cannot be changed because [cache] read_only is true");
   }
   return open(cache);
 }
@@ -106,8 +107,8 @@ CacheDevice CacheRoot::device(Area area, const std::string& folder) const {
 
 Status no_cache_folder() {
   return not_found(
-      "no cache folder is configured (expected HOME or XDG_CACHE_HOME set to an absolute path, KILN_CACHE_DIR, or "
-      "[cache] directory)");
+      "no cache folder is configured. Set HOME or XDG_CACHE_HOME to an absolute path, or set KILN_CACHE_DIR or "
+      "[cache] directory");
 }
 
 Status check_cache_folder(const CacheConfig& cache) {

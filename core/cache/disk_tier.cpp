@@ -102,7 +102,7 @@ DiskTier::Root* DiskTier::open() {
 
 Result<std::unique_ptr<DiskTier::Root>> DiskTier::open_root() const {
   if (has_borrowed_rights()) {
-    return unavailable("this process has rights that its user has not (setuid, setgid or capabilities)");
+    return unavailable("this process has more privileges than its user (setuid, setgid or capabilities)");
   }
   if (config_.directory.empty()) return no_cache_folder();
   if (config_.key_file.empty()) return no_key_file();
@@ -301,7 +301,7 @@ void DiskTier::refuse(const ProgramKey& key, const Device& device, const Status&
 }
 
 Status DiskTier::remove(const ProgramKey& key, const Device& device) {
-  if (config_.read_only) return unavailable(name_of(key) + ": its folder is read only");
+  if (config_.read_only) return unavailable(name_of(key) + ": cannot be removed because the cache is read-only");
   Root* root = open();
   if (root == nullptr) return {};
   root->bound.removed(store_of(*root, device).folder.remove(key.digest));
@@ -329,8 +329,8 @@ void DiskTier::store(const ProgramKey& key, const Device& device, const ProgramB
   Result<std::vector<std::byte>> bytes = encode_entry(entry, root->key);
   if (!bytes) return warn_once(name_of(key) + ": " + bytes.error().message);
   if (bytes->size() > config_.max_disk) {
-    return warn_once(name_of(key) + ": has " + std::to_string(bytes->size()) + " bytes, expected at most max_disk, " +
-                     std::to_string(config_.max_disk));
+    return warn_once(name_of(key) + ": has " + std::to_string(bytes->size()) + " bytes, expected at most " +
+                     std::to_string(config_.max_disk) + " (max_disk)");
   }
   DeviceFolder& folder = store_of(*root, device).folder;
   if (is_quarantined(*root, folder, key.digest, binary)) return;

@@ -62,7 +62,9 @@ ClearedDriverFolders remove_all_in(int folder) {
   ClearedDriverFolders cleared;
   const auto remove = [&](int in, const std::string& name, int flags) {
     if (unlinkat(in, name.c_str(), flags) == 0) return true;
-    if (errno != ENOENT && cleared.failure.ok()) cleared.failure = system_error(name, "cannot be removed", errno);
+    if (errno != ENOENT && cleared.failure.ok()) {
+      cleared.failure = system_error((flags == 0 ? "file " : "folder ") + name, "cannot be removed", errno);
+    }
     return false;
   };
   walk(
@@ -100,9 +102,9 @@ bool is_of_driver(const std::filesystem::path& task) {
 
 Status check_amount(std::size_t files, std::uint64_t bytes) {
   if (files <= most_driver_files && bytes <= most_driver_file_bytes) return {};
-  return unsupported("the driver wrote " + std::to_string(files) + " files of " + std::to_string(bytes) +
-                     " bytes, expected at most " + std::to_string(most_driver_files) + " of " +
-                     std::to_string(most_driver_file_bytes));
+  return unsupported("the driver wrote " + std::to_string(files) + " files with " + std::to_string(bytes) +
+                     " bytes in total, expected at most " + std::to_string(most_driver_files) + " files and " +
+                     std::to_string(most_driver_file_bytes) + " bytes");
 }
 
 bool is_index(std::string_view path) { return path.substr(path.rfind('/') + 1) == index_name; }
@@ -253,8 +255,8 @@ void await_threads(Threads which) {
 }
 
 Status write_driver_file(int folder, const DriverFile& file) {
-  const std::string who = "driver's file " + file.name;
-  if (!is_driver_file_name(file.name)) return invalid_argument("driver's file '" + file.name + "': no such name");
+  const std::string who = "driver file " + file.name;
+  if (!is_driver_file_name(file.name)) return invalid_argument("driver file '" + file.name + "': invalid name");
   const auto create = [&] {
     return UniqueFd(openat(folder, file.name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   };
@@ -266,14 +268,14 @@ Status write_driver_file(int folder, const DriverFile& file) {
       const std::string inner = file.name.substr(0, slash);
       const bool made = mkdirat(folder, inner.c_str(), 0700) == 0 || errno == EEXIST;
       if (!made && (inwards || errno != ENOENT)) {
-        return system_error(who, "folder " + inner + " cannot be made", errno);
+        return system_error(who, "folder " + inner + " cannot be created", errno);
       }
       inwards = made;
       slash = made ? file.name.find('/', slash + 1) : inner.rfind('/');
     }
     out = create();
   }
-  if (!out) return errno == EEXIST ? Status() : system_error(who, "cannot be made", errno);
+  if (!out) return errno == EEXIST ? Status() : system_error(who, "cannot be created", errno);
   for (std::span<const std::byte> left = file.bytes; !left.empty();) {
     const ssize_t count = write(out.get(), left.data(), left.size());
     if (count < 0 && errno == EINTR) continue;
@@ -382,7 +384,7 @@ ClearedDriverFolders remove_folders(int root, Age age) {
     if (try_lock(folder->get()) != LockAnswer::taken) continue;
     ClearedDriverFolders one = remove_all_in(folder->get());
     if (unlinkat(all->get(), name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT && one.failure.ok()) {
-      one.failure = system_error(name, "cannot be removed", errno);
+      one.failure = system_error("folder " + name, "cannot be removed", errno);
     }
     cleared.bytes += one.bytes;
     if (cleared.failure.ok() && !one.failure.ok()) {

@@ -26,7 +26,7 @@ std::string words_of_loader() {
 Result<const KilnEd25519*> open_ed25519() {
   Dl_info here{};
   if (dladdr(reinterpret_cast<const void*>(&open_ed25519), &here) == 0 || here.dli_fname == nullptr) {
-    return unavailable("Ed25519: the folder of libkiln_core.so is not known");
+    return unavailable("Ed25519: cannot find the folder of libkiln_core.so");
   }
   std::error_code ignored;
   const std::filesystem::path core = std::filesystem::absolute(here.dli_fname, ignored);

@@ -95,8 +95,8 @@ EntryKey::EntryKey(const SecretKey& secret) noexcept : hmac(secret.bytes) {
 Result<std::vector<std::byte>> encode_entry(const EntryView& entry, const EntryKey& key, const EntryLimits& limits) {
   if (entry.format.size() > limits.format || entry.material.size() > limits.material ||
       entry.stored.size() > limits.payload) {
-    return invalid_argument("program of " + std::to_string(entry.stored.size()) + " bytes with " +
-                            std::to_string(entry.material.size()) + " bytes of key: expected at most " +
+    return invalid_argument("program has " + std::to_string(entry.stored.size()) + " bytes and " +
+                            std::to_string(entry.material.size()) + " bytes of key material, expected at most " +
                             std::to_string(limits.payload) + " and " + std::to_string(limits.material));
   }
   const std::vector<std::byte> packed =
@@ -171,7 +171,9 @@ Result<std::vector<std::byte>> inflate_payload(const EntryView& entry, Inflaters
   if (framed != entry.inflated_bytes) return corrupt(versus("payload bytes", framed, entry.inflated_bytes));
   std::vector<std::byte> payload(static_cast<std::size_t>(entry.inflated_bytes));
   const std::size_t size = inflaters.inflate(payload, entry.stored);
-  if (ZSTD_isError(size) != 0) return corrupt(std::string("payload does not inflate: ") + ZSTD_getErrorName(size));
+  if (ZSTD_isError(size) != 0) {
+    return corrupt(std::string("payload cannot be decompressed: ") + ZSTD_getErrorName(size));
+  }
   if (size != payload.size()) return corrupt(versus("payload bytes", size, payload.size()));
   return payload;
 }
@@ -253,14 +255,15 @@ std::vector<std::byte> encode_payload(const ProgramBinary& program) {
 Result<ProgramBinary> decode_payload(std::string format, std::span<const std::byte> bytes) {
   const auto fields = decode_key_material(payload_text(bytes));
   if (!fields || fields->empty() || fields->front().name != "binary") {
-    return corrupt("payload of " + std::to_string(bytes.size()) + " bytes: expected a program's binary first");
+    return corrupt("payload of " + std::to_string(bytes.size()) + " bytes: expected field 'binary' first");
   }
   ProgramBinary program{std::move(format), copied_bytes(fields->front().value)};
   if (fields->size() == 1) return program;
   const std::size_t files = (fields->size() - 2) / 2;
   if ((*fields)[1].name != "driver_setting" || fields->size() % 2 != 0 || files > most_driver_files) {
-    return corrupt("payload of " + std::to_string(fields->size()) + " fields: expected at most " +
-                   std::to_string(most_driver_files) + " driver's files behind the binary, each with its name");
+    return corrupt("payload has " + std::to_string(fields->size()) +
+                   " fields, expected binary, driver_setting, and at most " + std::to_string(most_driver_files) +
+                   " driver files of two fields each");
   }
   program.driver_setting = (*fields)[1].value;
   std::uint64_t total = 0;
@@ -270,8 +273,8 @@ Result<ProgramBinary> decode_payload(std::string format, std::span<const std::by
     const bool in_order = program.driver_files.empty() || program.driver_files.back().name < name.value;
     if (name.name != "name" || content.name != "content" || !in_order || !is_driver_file_name(name.value) ||
         total > most_driver_file_bytes) {
-      return corrupt("driver's file " + std::to_string(i / 2) + " of " + std::to_string(files) +
-                     ": its name or its size is not allowed");
+      return corrupt("driver file " + std::to_string(i / 2) + " of " + std::to_string(files) +
+                     ": invalid name, order or size");
     }
     program.driver_files.push_back({std::string(name.value), copied_bytes(content.value)});
   }

@@ -53,15 +53,15 @@ std::vector<std::byte> encode_remote_index(const RemoteIndex& index) {
 Result<RemoteIndex> decode_remote_index(std::span<const std::byte> bytes) {
   if (bytes.size() < index_header_bytes ||
       !std::ranges::equal(bytes.first(index_magic.size()), std::as_bytes(std::span(index_magic)))) {
-    return corrupt("index: its magic is not " + std::string(index_magic));
+    return corrupt("index: does not begin with " + std::string(index_magic));
   }
   const auto schema = read_little_endian<std::uint32_t>(bytes, 8);
   if (schema != index_schema) {
-    return corrupt("index: schema " + std::to_string(schema) + ", expected " + std::to_string(index_schema));
+    return corrupt("index: has schema " + std::to_string(schema) + ", expected " + std::to_string(index_schema));
   }
   const std::uint64_t entries = read_little_endian<std::uint32_t>(bytes, 12);
   if (index_header_bytes + entries * index_entry_bytes != bytes.size()) {
-    return corrupt("index: bytes " + std::to_string(bytes.size()) + ", expected " +
+    return corrupt("index: has " + std::to_string(bytes.size()) + " bytes, expected " +
                    std::to_string(index_header_bytes + entries * index_entry_bytes));
   }
   RemoteIndex index(static_cast<std::size_t>(entries));
@@ -69,7 +69,7 @@ Result<RemoteIndex> decode_remote_index(std::span<const std::byte> bytes) {
     const auto entry = bytes.subspan(index_header_bytes + i * index_entry_bytes, index_entry_bytes);
     std::memcpy(index[i].key.bytes.data(), entry.data(), sizeof(Digest));
     index[i].build_ns = read_little_endian<std::uint64_t>(entry, sizeof(Digest));
-    if (i != 0 && !(index[i - 1].key < index[i].key)) return corrupt("index: its entries are not sorted");
+    if (i != 0 && !(index[i - 1].key < index[i].key)) return corrupt("index: entries are not sorted by key");
   }
   return index;
 }
@@ -136,7 +136,7 @@ constexpr std::chrono::milliseconds index_patience{500};
 constexpr std::int64_t most_unfinished_age_s = 3600;  // then whoever wrote it is dead
 
 Status over(const RemoteLimits& limits) {
-  if (limits.stop != nullptr && limits.stop->load()) return cancelled("stopped");
+  if (limits.stop != nullptr && limits.stop->load()) return cancelled("stopped on request");
   if (limits.deadline.passed()) return timed_out("the deadline has passed");
   return {};
 }
@@ -246,7 +246,8 @@ class FileStore final : public RemoteStore {
 Result<std::unique_ptr<RemoteStore>> open_file_store(const RemoteContext& context) {
   if (!context.url.starts_with(file_scheme) || context.url.size() <= file_scheme.size() ||
       context.url[file_scheme.size()] != '/') {
-    return invalid_argument("remote '" + context.url + "': expected file:// and an absolute path: file:///mnt/share");
+    return invalid_argument("remote '" + context.url +
+                            "': expected file:// and an absolute path, such as file:///mnt/share");
   }
   return std::unique_ptr<RemoteStore>(std::make_unique<FileStore>(context.url.substr(file_scheme.size())));
 }

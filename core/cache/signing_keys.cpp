@@ -86,8 +86,7 @@ Result<BundlePublicKey> read_trusted_key(const std::string& trust) {
   if (const auto key = public_key_from_hex(trust)) return *key;
   const Result<RegularFile> file = RegularFile::open(trust);
   if (trust.empty() || !file) {
-    return invalid_argument("trusted key '" + trust +
-                            "': is neither 64 hexadecimal digits nor a file that can be read" +
+    return invalid_argument("trusted key '" + trust + "': expected 64 hexadecimal digits or a readable file" +
                             (trust.empty() ? "" : " (" + file.error().message + ")"));
   }
   std::string text(static_cast<std::size_t>(std::min<std::uint64_t>(file->bytes(), key_digits + 1)), '\0');
@@ -97,7 +96,8 @@ Result<BundlePublicKey> read_trusted_key(const std::string& trust) {
   const auto key = public_key_from_hex(std::string_view(text).substr(0, key_digits));
   if (!key ||
       (text.size() > key_digits && text[key_digits] != '\n' && text[key_digits] != '\r' && text[key_digits] != ' ')) {
-    return invalid_argument("trusted key file " + trust + ": does not begin with a public key, 64 hexadecimal digits");
+    return invalid_argument("trusted key file " + trust +
+                            ": expected a public key of 64 hexadecimal digits at the beginning");
   }
   return *key;
 }
@@ -145,8 +145,8 @@ Result<std::optional<std::string>> read_trust_file(int folder, const std::string
   if ((at.st_mode & too_much) != 0) {
     char mode[16];
     std::snprintf(mode, sizeof mode, "%04o", static_cast<unsigned>(at.st_mode & 07777));
-    return unavailable(who + ": has mode " + mode + ", expected one that " +
-                       (others_may_not == 077 ? "only its owner can read" : "only its owner can write"));
+    return unavailable(who + ": has mode " + mode + ", expected " + (others_may_not == 077 ? "read" : "write") +
+                       " permission only for the owner");
   }
   Result<std::string> text = file->text(most_trust_bytes);
   if (!text) return text.error().within(who);
@@ -354,12 +354,14 @@ Result<TrustedKey> decode_trusted_key(std::string_view text) {
     return ok_status();
   });
   if (!status.ok()) return status;
-  if (!has_key) return corrupt("has no line `public 64 DIGITS`");
+  if (!has_key) return corrupt("has no line `public KEY` with a key of 64 hexadecimal digits");
   return key;
 }
 
 Result<SecretKey> read_signing_key(std::span<const std::filesystem::path> folders, const std::string& name) {
-  if (!is_key_name(name)) return invalid_argument("signing key '" + name + "': expected the name of a key");
+  if (!is_key_name(name)) {
+    return invalid_argument("signing key '" + name + "': expected a key name of letters, digits and ._-");
+  }
   for (const std::filesystem::path& folder : folders) {
     if (folder.empty()) continue;
     const Result<UniqueFd> opened = open_trust_folder(folder, "keys.d");
@@ -388,8 +390,8 @@ Status check_signer(const TrustedKeys& trusted, const SecretKey& signer, const s
   return invalid_argument(
       "signing key '" + name + "': " +
       (unusable->revoked ? std::string("is revoked")
-                         : "ended on " + date_text(*unusable->until_s - day_s) + ", today is " + date_text(now_s)) +
-      " (" + unusable->file.string() + "), so no reader would use what it signs");
+                         : "expired on " + date_text(*unusable->until_s - day_s) + ", today is " + date_text(now_s)) +
+      " (" + unusable->file.string() + "). Readers reject programs that are signed with this key");
 }
 
 Result<std::map<std::string, std::string>> read_credentials(std::span<const std::filesystem::path> folders,
@@ -412,14 +414,14 @@ Result<std::map<std::string, std::string>> read_credentials(std::span<const std:
         return bad_line(number,
                         "'" + std::string(word) + "' is not known, expected one of " + list_of(credential_words));
       }
-      if (!values.emplace(word, value).second) return bad_line(number, "'" + std::string(word) + "' stands twice");
+      if (!values.emplace(word, value).second) return bad_line(number, "'" + std::string(word) + "' is given twice");
       return ok_status();
     });
     if (!status.ok()) return status.within(who);
     const auto prefix = values.find("url");
-    if (prefix == values.end()) return corrupt(who + ": has no line `url PREFIX`, expected one that names the server");
+    if (prefix == values.end()) return corrupt(who + ": has no line `url PREFIX` with the URL of the server");
     if (!is_below_url(url, prefix->second)) {
-      return invalid_argument(who + ": is for " + prefix->second + ", found the url " + std::string(url));
+      return invalid_argument(who + ": expected a URL below " + prefix->second + ", found " + std::string(url));
     }
     values.erase(prefix);
     return values;

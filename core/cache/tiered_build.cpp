@@ -222,7 +222,8 @@ void build_all(TieredCache& cache, std::span<const ProgramRequest> requests, uns
 
 std::vector<Result<Acquired>> build_all(TieredCache& cache, std::span<const ProgramRequest> requests,
                                         unsigned threads) {
-  std::vector<Result<Acquired>> answers(requests.size(), Result<Acquired>(internal_error("a program was passed over")));
+  std::vector<Result<Acquired>> answers(requests.size(),
+                                        Result<Acquired>(internal_error("a program was not processed")));
   build_all(cache, requests, threads, [&](std::size_t place, Result<Acquired> answer) {
     answers[place] = std::move(answer);
     return true;

@@ -25,9 +25,8 @@ constexpr std::size_t digits_logged = 12;  // of a key: as many as `kiln cache l
 
 Status not_made_in_time(const ProgramKey& key, std::chrono::nanoseconds patience) {
   const auto waited_ms = std::chrono::duration_cast<std::chrono::milliseconds>(patience).count();
-  return timed_out("program '" + key.label + "' (" + key.digest.hex() +
-                   "): another thread has been making it for more than " + std::to_string(waited_ms) +
-                   " ms, the longest that a thread waits for another");
+  return timed_out("program '" + key.label + "' (" + key.digest.hex() + "): timed out after " +
+                   std::to_string(waited_ms) + " ms: another thread is still building the program");
 }
 
 }  // namespace
@@ -271,8 +270,8 @@ Result<TieredCache::Obtained> TieredCache::load(const Request& request, const St
         disk_.keep_out_shared(request.key, request.device);
         hung_.remember({request.key.digest, &request.device}, {});
       }
-      return device_lost("program '" + request.key.label + "': its first dispatch: " + dispatched.message +
-                         ". It is removed from the cache, and built anew at its next use");
+      return device_lost("program '" + request.key.label + "': first dispatch failed: " + dispatched.message +
+                         ". The program was removed from the cache, and the next use builds it again");
     }
   }
   if (!program) loading.figure("refused", to_string(program.error().code));

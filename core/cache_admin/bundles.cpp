@@ -115,7 +115,7 @@ Result<BundleExport> export_cache(const CacheConfig& cache, const std::filesyste
                                   std::span<const std::string> which, const CacheProgress& progress) {
   const Result<CacheRoot> root = CacheRoot::open(cache);
   if (!root) return root.error();
-  if (!root->exists()) return not_found("cache " + cache.directory.string() + ": there is none yet");
+  if (!root->exists()) return not_found("cache " + cache.directory.string() + ": does not exist yet");
   const auto chosen = select_stored(*root, which, cache);
   if (!chosen) return chosen.error();
   const Result<SecretKey> own = read_secret_key(cache.key_file, IfMissing::fail);
@@ -185,7 +185,7 @@ std::string here(const std::vector<DeviceInfo>& devices) {
     if (!device.serializes) continue;
     text += (text.empty() ? "" : "; ") + device.name + ", " + device.driver + " (" + device_folder_name(device) + ")";
   }
-  return text.empty() ? "no device that keeps programs" : text;
+  return text.empty() ? "no device that stores programs" : text;
 }
 
 std::string there(const Bundle& bundle) {
@@ -219,11 +219,11 @@ class Import {
                std::max<std::uint64_t>(program.entry.stored.size(), program.entry.inflated_bytes) + entry_trailer_bytes;
     }
     if (chosen_.empty()) {
-      return unsupported("made for " + there(bundle_) + "; here there is " + here(request_.devices));
+      return unsupported("contains programs for " + there(bundle_) + "; this machine has " + here(request_.devices));
     }
     if (bytes > cache_.max_disk) {
-      return unavailable("its programs take " + std::to_string(bytes) + " bytes, expected at most max_disk, " +
-                         std::to_string(cache_.max_disk));
+      return unavailable("programs need " + std::to_string(bytes) + " bytes, expected at most " +
+                         std::to_string(cache_.max_disk) + " (max_disk)");
     }
     return {};
   }
@@ -263,7 +263,7 @@ class Import {
 Result<BundleImport> import_cache(const CacheConfig& cache, const ImportRequest& request) {
   const std::string who = "bundle " + request.file.string();
   if (has_borrowed_rights()) {
-    return unavailable("this process has rights that its user has not (setuid, setgid or capabilities)");
+    return unavailable("this process has more privileges than its user (setuid, setgid or capabilities)");
   }
   const Result<CacheRoot> root = CacheRoot::open_to_write(cache);
   if (!root) return root.error();

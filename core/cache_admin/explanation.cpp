@@ -267,9 +267,9 @@ Result<std::vector<MissExplanation>> explain_misses(const CacheConfig& cache, st
   }
   if (std::ranges::none_of(all, [&](const Missed& one) { return chosen(one, which); })) {
     const bool stored = root->exists() && !select_programs(*root, which).empty();
-    return not_found("program '" + std::string(which) + "': no miss of this label or key is remembered in " +
-                     cache.directory.string() + " (the newest 1,024 are); " +
-                     (stored ? "such a program is stored" : "no such program is stored either"));
+    return not_found("program '" + std::string(which) + "': no miss of this label or key is recorded in " +
+                     cache.directory.string() + " (only the newest 1,024 misses are recorded); the program is " +
+                     (stored ? "stored" : "not stored"));
   }
   std::map<std::string, const Missed*> by_key;
   bool by_label = false;
@@ -282,8 +282,8 @@ Result<std::vector<MissExplanation>> explain_misses(const CacheConfig& cache, st
     for (const auto& [hex, one] : by_key) {
       list += (list.empty() ? "" : ", ") + hex.substr(0, digits_in_words) + " (" + one->key.label + ")";
     }
-    return invalid_argument("key '" + std::string(which) + "' stands for " + std::to_string(by_key.size()) +
-                            " that were missed: " + list);
+    return invalid_argument("key '" + std::string(which) + "' matches " + std::to_string(by_key.size()) +
+                            " missed programs: " + list + ". Give more digits of the key");
   }
   const std::vector<Stored> stored = read_stored(*root);
   std::vector<MissExplanation> explanations;

@@ -81,7 +81,7 @@ Result<std::vector<AsideProgram>> release_programs(const CacheConfig& cache, std
   std::vector<AsideProgram> released = root->exists() ? select_aside(*root, which) : std::vector<AsideProgram>();
   if (released.empty()) {
     return not_found("program '" + std::string(which) +
-                     "': none with this label or a key that begins so is suspect or quarantined, in " +
+                     "': no suspect or quarantined program has this label or key prefix in " +
                      cache.directory.string());
   }
   for (const AsideProgram& program : released) {
@@ -100,14 +100,13 @@ Result<ProgramInspection> inspect_program(const CacheConfig& cache, std::string_
     const auto aside = root->exists() ? select_aside(*root, which) : std::vector<AsideProgram>();
     if (aside.size() == 1) return inspect_aside(cache, *root, aside.front());
     if (!aside.empty()) {
-      return invalid_argument(asked + " stands for " + std::to_string(aside.size()) +
-                              " programs that are set aside: name one by more digits of its key");
+      return invalid_argument(asked + " matches " + std::to_string(aside.size()) +
+                              " suspect or quarantined programs. Give more digits of the key");
     }
-    return not_found(asked + ": no stored program has this label or a key that begins so, in " +
-                     cache.directory.string());
+    return not_found(asked + ": no stored program has this label or key prefix in " + cache.directory.string());
   }
   if (selected.size() > 1) {
-    return invalid_argument(asked + " stands for " + list_of(selected) + ": name one by more digits of its key");
+    return invalid_argument(asked + " matches " + list_of(selected) + ". Give more digits of the key");
   }
   const SelectedProgram& one = selected.front();
   ProgramInspection inspection;

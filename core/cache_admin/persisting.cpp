@@ -40,7 +40,7 @@ Result<std::vector<SelectedProgram>> pending_programs(const CacheRoot& root, std
       if (taken.insert(i).second) chosen.push_back(pending[i]);
     }
     if (!any) {
-      return not_found("program '" + one + "': nothing that waits has this label or a key that begins so; there wait " +
+      return not_found("program '" + one + "': no pending program has this label or key prefix; pending: " +
                        (pending.empty() ? "none" : list_of(pending)));
     }
   }
@@ -55,7 +55,7 @@ Result<PersistOutcome> persist_cache(const CacheConfig& cache, std::span<const s
   if (!root) return root.error();
   PersistOutcome outcome;
   if (!root->exists()) {
-    if (!which.empty()) return not_found("program '" + which.front() + "': it is not pending");
+    if (!which.empty()) return not_found("program '" + which.front() + "': is not pending");
     return outcome;
   }
   const auto chosen = pending_programs(*root, which);
@@ -63,7 +63,7 @@ Result<PersistOutcome> persist_cache(const CacheConfig& cache, std::span<const s
   if (!chosen->empty()) {
     if (Status status = check_key_file_place(cache); !status.ok()) return status;
     const Result<SecretKey> secret = read_secret_key(cache.key_file, IfMissing::fail);
-    if (!secret) return secret.error().within("programs that wait cannot be authenticated");
+    if (!secret) return secret.error().within("pending programs cannot be authenticated");
     const EntryKey key(*secret);
     DiskBound bound(root->of(Area::stored), cache.max_disk);
     std::set<std::string> touched;

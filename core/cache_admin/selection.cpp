@@ -63,7 +63,7 @@ Result<std::vector<SelectedProgram>> select_stored(const CacheRoot& root, std::s
   }
   for (const std::string& one : which) {
     if (std::ranges::any_of(all, [&](const SelectedProgram& program) { return is_named(one, program); })) continue;
-    return not_found("program '" + one + "': no stored program has this label or a key that begins so, in " +
+    return not_found("program '" + one + "': no stored program has this label or key prefix in " +
                      cache.directory.string());
   }
   for (SelectedProgram& program : all) {

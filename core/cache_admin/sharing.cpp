@@ -42,7 +42,7 @@ RemoteLimits limits_by_hand(std::size_t objects) {
 
 Status check_rights() {
   if (!has_borrowed_rights()) return {};
-  return unavailable("this process has rights that its user has not (setuid, setgid or capabilities)");
+  return unavailable("this process has more privileges than its user (setuid, setgid or capabilities)");
 }
 
 RemoteStores with_files(const RemoteStores& stores) {
@@ -74,7 +74,7 @@ Status check_reads(const RemoteEndpoint& endpoint) {
   if (endpoint.reads()) return {};
   return not_found(
       "remote " + endpoint.config().url + ": " +
-      (endpoint.problems().empty() ? "names no writers, so nothing of it is accepted" : endpoint.problems().front()));
+      (endpoint.problems().empty() ? "no writers are configured, expected at least one" : endpoint.problems().front()));
 }
 
 std::map<std::string, std::uint64_t> refusals(SharedCounts counts) {
@@ -289,7 +289,7 @@ Result<std::vector<PushOutcome>> push_cache(const CacheConfig& cache, const Remo
   if (!endpoints) return endpoints.error();
   const Result<CacheRoot> root = CacheRoot::open(cache);
   if (!root) return root.error();
-  if (!root->exists()) return not_found("cache " + cache.directory.string() + ": there is none yet");
+  if (!root->exists()) return not_found("cache " + cache.directory.string() + ": does not exist yet");
   const auto chosen = select_stored(*root, which, cache);
   if (!chosen) return chosen.error();
   const Result<SecretKey> own = read_secret_key(cache.key_file, IfMissing::fail);
@@ -406,7 +406,7 @@ Status fill_from_cache(RemoteStore& layer, const CacheConfig& cache, const Layer
                        const SecretKey& signer, LayerOutcome& outcome) {
   const Result<CacheRoot> root = CacheRoot::open(cache);
   if (!root) return root.error();
-  if (!root->exists()) return not_found("cache " + cache.directory.string() + ": there is none yet");
+  if (!root->exists()) return not_found("cache " + cache.directory.string() + ": does not exist yet");
   const auto chosen = select_stored(*root, request.which, cache);
   if (!chosen) return chosen.error();
   const Result<SecretKey> own = read_secret_key(cache.key_file, IfMissing::fail);
@@ -433,7 +433,7 @@ Status fill_from_bundle(RemoteStore& layer, const LayerRequest& request, const S
                         LayerOutcome& outcome) {
   if (!request.which.empty()) {
     return invalid_argument("found '" + request.which.front() +
-                            "' beside a bundle: a layer takes every program of its bundle, expected no label or key");
+                            "' together with a bundle, expected no label or key (a layer contains the whole bundle)");
   }
   const Result<BundlePublicKey> trusted = read_trusted_key(request.trust);
   if (!trusted) return trusted.error();

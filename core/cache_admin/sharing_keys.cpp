@@ -37,7 +37,7 @@ SharingKey described(const TrustedKey& key, const CacheConfig& cache) {
 
 Result<std::filesystem::path> folder_of(const CacheConfig& cache, KeyFolder which) {
   if (cache.trust_folders.empty() || (which == KeyFolder::user && cache.trust_folders.size() < 2 && geteuid() != 0)) {
-    return not_found("no folder for keys is configured (expected HOME or XDG_CONFIG_HOME set to an absolute path)");
+    return not_found("no key folder is configured. Set HOME or XDG_CONFIG_HOME to an absolute path");
   }
   return which == KeyFolder::system ? cache.trust_folders.front() : cache.trust_folders.back();
 }
@@ -52,8 +52,7 @@ Result<std::optional<std::int64_t>> end_of(const std::string& until) {
 Status check_name(const std::string& name) {
   if (is_key_name(name)) return {};
   return invalid_argument("key name '" + name +
-                          "': expected 1 to 64 letters, digits and ._- that begin with a letter "
-                          "or digit");
+                          "': expected 1 to 64 letters, digits and ._-, beginning with a letter or digit");
 }
 
 Status write_key(const std::filesystem::path& folder, const TrustedKey& key) {

@@ -40,7 +40,7 @@ TEST_CASE("program removal: a removed program is built again, here and by the ne
   CHECK(compiler.get(reader.get(), read.get()) == "newer/2");
   const Answer refused = kiln_cache_remove(reader.get(), read.get());
   CHECK(refused.code == KILN_UNAVAILABLE);
-  CHECK_THAT(refused.message, Catch::Contains("label of one") && Catch::Contains("read only"));
+  CHECK_THAT(refused.message, Catch::Contains("label of one") && Catch::Contains("read-only"));
   CHECK(compiler.get(reader.get(), read.get()) == "newer/2");
   CHECK(Answer(kiln_cache_remove(reader.get(), key.get())).code == KILN_INVALID_ARGUMENT);  // a key of another cache
 }

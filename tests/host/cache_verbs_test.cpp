@@ -115,7 +115,7 @@ TEST_CASE("kiln cache inspect: one program whole, and what is not one program is
   CHECK(json["fields"][2]["text"].get<std::string>().ends_with("work();\n}\n"));  // whole
   const Finished several = described.cache.kiln_cache({"inspect", "layer one"});
   CHECK(several.status == 2);
-  CHECK_THAT(several.err, Contains("stands for 2 programs") && Contains(described.cache.key_of("one").substr(0, 12)));
+  CHECK_THAT(several.err, Contains("matches 2 programs") && Contains(described.cache.key_of("one").substr(0, 12)));
   CHECK(described.cache.kiln_cache({"inspect", "nobody"}).status == 1);
 }
 

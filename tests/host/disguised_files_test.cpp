@@ -195,8 +195,8 @@ TEST_CASE("disguised files: a bundle of 2 GiB that nobody signed takes little me
   };
   const struct {
     std::string beginning, why;
-  } cases[] = {{"", "is no bundle: its magic is not KILNBNDL"},
-               {"KILNBND", "is no bundle: its magic is not KILNBNDL"},
+  } cases[] = {{"", "is not a bundle: does not begin with KILNBNDL"},
+               {"KILNBND", "is not a bundle: does not begin with KILNBNDL"},
                {header(7, size - 120), "schema 7, expected 2"},
                {header(2, size), "is truncated or altered"},
                {header(2, ~std::uint64_t{0}), "is truncated or altered"},

@@ -120,7 +120,7 @@ TEST_CASE("without a home a job runs, nothing is kept, and one warning says what
                                                              {{"HOME", "."}, {"XDG_CACHE_HOME", "./cache"}}};
   for (const auto& environment : environments) {
     for (int process = 0; process < 2; ++process) {
-      check_one_warning(place.run(environment), "no cache folder is configured (expected HOME");
+      check_one_warning(place.run(environment), "no cache folder is configured. Set HOME");
     }
   }
   CHECK(fs::is_empty(place.home));
@@ -165,7 +165,7 @@ TEST_CASE("without a home the verbs that are about the cache refuse, and say wha
     const Finished finished = place.kiln(words);
     INFO(words[0] << " " << words[1] << ": " << finished.err << finished.out);
     CHECK(finished.status != 0);
-    CHECK_THAT(finished.err, Contains("no cache folder is configured (expected HOME"));
+    CHECK_THAT(finished.err, Contains("no cache folder is configured. Set HOME"));
     CHECK(warnings_in(finished.err) == 1);
   }
 }

@@ -296,8 +296,8 @@ Result<CommitJournal> CommitJournal::open(const std::filesystem::path& path, Mis
     }
     std::this_thread::sleep_for(pause);
   }
-  return unavailable("journal " + path.string() + ": timed out after " + std::to_string(patience.count()) +
-                     " s: " + holder_of(found) + " holds the lock. End that process");
+  return unavailable("journal " + path.string() + ": timed out after " + std::to_string(patience.count()) + " s: " +
+                     holder_of(found) + " holds the lock. End that process");
 }
 
 Result<std::vector<CommitUnit>> CommitJournal::read() const {

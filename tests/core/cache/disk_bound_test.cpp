@@ -87,7 +87,7 @@ TEST_CASE("cache::disk_bound: a program larger than the bound is not stored, and
   CHECK(acquire(*cache, large + "2", place.device)->tier == Tier::built);
   CHECK(place.files(".bin").empty());
   REQUIRE(place.log.warnings().size() == 1);
-  CHECK(place.log.warnings().front().ends_with("expected at most max_disk, 40000"));
+  CHECK(place.log.warnings().front().ends_with("expected at most 40000 (max_disk)"));
 }
 
 TEST_CASE("cache::disk_bound: opening and hitting walk nothing: a file that is no entry costs nothing and stays") {

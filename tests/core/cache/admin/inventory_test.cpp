@@ -137,7 +137,7 @@ TEST_CASE("cache::inspection: what stands for several is refused with their keys
   const auto refused = inspect_program(place.config, label_of("one"));
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == StatusCode::invalid_argument);
-  CHECK_THAT(refused.error().message, Contains("stands for 2 programs"));
+  CHECK_THAT(refused.error().message, Contains("matches 2 programs"));
   for (const SyntheticDevice* one : {&device, &newer}) {
     CHECK_THAT(refused.error().message, Contains(key_for("one", *one).digest.hex().substr(0, 12)));
   }

@@ -193,7 +193,7 @@ TEST_CASE("cache::clearing: a driver's file that cannot be removed is named") {
     const auto cleared = clear_cache(place.config, ClearScope::programs);
     fs::permissions(inner, fs::perms::owner_all);
     if (!cleared || cleared->bytes != 0) return "it was counted as removed";
-    const std::string expected = "folder driver/" + digits('e') + ": cdef: cannot be removed: Permission denied";
+    const std::string expected = "folder driver/" + digits('e') + ": file cdef: cannot be removed: Permission denied";
     return cleared->failure.message == expected ? "" : "said '" + cleared->failure.message + "'";
   });
   CHECK(end.said == "");

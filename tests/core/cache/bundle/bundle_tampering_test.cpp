@@ -84,7 +84,7 @@ TEST_CASE("cache::bundle: another's key, a key put in its place, and no signatur
   CHECK_THAT(exported.refusal(newer, trust).message, Contains("schema 3, expected 2"));
   auto older = exported.bytes;
   older[8] = std::byte{1};
-  CHECK_THAT(exported.refusal(older, trust).message, Contains("schema 1, expected 2: export it again"));
+  CHECK_THAT(exported.refusal(older, trust).message, Contains("schema 1, expected 2. Export the bundle again"));
 }
 
 // The corpus of the fuzzer was written by another program, from the description of the format alone.
@@ -110,12 +110,12 @@ TEST_CASE("cache::bundle: what another program wrote by the description is read,
   const std::pair<const char*, const char*> bad[] = {
       {"truncated", "truncated"},
       {"unsigned", "was altered, or was not signed"},
-      {"key_not_of_material", "schema 2 allows (kind 2)"},
+      {"key_not_of_material", "is not valid in schema 2 (kind 2)"},
       {"records_miscounted", "records"},
-      {"kind_unknown", "schema 2 allows (kind 9)"},
+      {"kind_unknown", "is not valid in schema 2 (kind 9)"},
       {"schema_1", "schema 1, expected 2"},  // with records of the kinds 3 and 4
-      {"kind_3", "schema 2 allows (kind 3)"},
-      {"kind_4", "schema 2 allows (kind 4)"},
+      {"kind_3", "is not valid in schema 2 (kind 3)"},
+      {"kind_4", "is not valid in schema 2 (kind 4)"},
   };
   for (const auto& [name, why] : bad) {
     CAPTURE(name);

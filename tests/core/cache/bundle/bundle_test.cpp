@@ -123,7 +123,7 @@ TEST_CASE(
   CHECK_THAT(refused.error().message, Contains("Synthetic 1.0") && Contains("Synthetic 2.0"));
   CHECK(second.files(".bin").empty());
   const auto nothing = import_cache(second.config, {first.bundle(), first.key(), {}});
-  CHECK_THAT(nothing.error().message, Contains("no device that keeps programs"));
+  CHECK_THAT(nothing.error().message, Contains("no device that stores programs"));
   CHECK_FALSE(std::filesystem::exists(second.config.directory));
 
   SyntheticDevice newer;
@@ -173,7 +173,7 @@ TEST_CASE("cache::bundle: read_only and max_disk hold for imports too") {
   second.config.max_disk = 600;
   const auto large = second.import(first.bundle(), first.key());
   CHECK(large.error().code == StatusCode::unavailable);
-  CHECK_THAT(large.error().message, Contains("max_disk, 600"));
+  CHECK_THAT(large.error().message, Contains("at most 600 (max_disk)"));
   CHECK_FALSE(std::filesystem::exists(second.config.directory));
   // What is older gives way to what was imported.
   second.config.max_disk = 6000;

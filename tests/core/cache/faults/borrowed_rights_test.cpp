@@ -25,7 +25,7 @@ TEST_CASE("cache::borrowed_rights: the process itself", "[.borrowed]") {
   const bool in_memory = acquire(*cache, "one", device)->tier == Tier::memory;
   const bool on_disk = std::filesystem::exists(place.config.directory);
   std::printf("borrowed %d memory %d disk %d said %d\n", has_borrowed_rights(), in_memory, on_disk,
-              place.log.said("this process has rights that its user has not"));
+              place.log.said("this process has more privileges than its user"));
 }
 
 std::string output_of(const std::filesystem::path& program) {

@@ -106,7 +106,7 @@ TEST_CASE("layers: parent folders are made, and a key that ended signs none") {
   REQUIRE(create_sharing_key(writer.config, "old", "2020-01-01", KeyFolder::user));
   const auto refused = create_layer(writer.config, {layer, "old", {}, {}, {}});
   REQUIRE(!refused);
-  CHECK_THAT(refused.error().message, Catch::Contains("'old'") && Catch::Contains("ended on 2020-01-01"));
+  CHECK_THAT(refused.error().message, Catch::Contains("'old'") && Catch::Contains("expired on 2020-01-01"));
   CHECK(!std::filesystem::exists(layer));
   CHECK(create_layer(writer.config, {layer, "ci", {}, {}, {}})->programs == 1);
 }

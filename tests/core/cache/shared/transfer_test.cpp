@@ -115,7 +115,7 @@ TEST_CASE("sharing: push skips a program that is too large, and writes the other
   SECTION("for every reader") {
     writer.device.driver_files = {{mesa_name, std::vector<std::byte>(most_object_bytes)}};
     reason = "too_large";
-    words = "a shared object has at most 67108864";
+    words = "expected at most 67108864 in the whole object";
   }
   writer.build({"large"});
   const PushOutcome pushed = writer.push();
