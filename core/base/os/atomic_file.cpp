@@ -246,9 +246,8 @@ Status AtomicFile::match(const struct stat& replaced) {
   const bool differs = made.st_uid != replaced.st_uid || made.st_gid != replaced.st_gid;
   if (differs && ::fchown(file_.get(), replaced.st_uid, replaced.st_gid) != 0) {
     if (made.st_uid != replaced.st_uid) {
-      return file_failure(final_path_,
-                          "cannot keep owner " + std::to_string(replaced.st_uid) + " of the old file (remove it first)",
-                          errno);
+      return file_failure(
+          final_path_, "cannot keep owner " + std::to_string(replaced.st_uid) + " (remove the old file first)", errno);
     }
     mode &= ~static_cast<mode_t>(070);  // another group gets no rights that it did not have
   }
