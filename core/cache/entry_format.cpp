@@ -95,9 +95,11 @@ EntryKey::EntryKey(const SecretKey& secret) noexcept : hmac(secret.bytes) {
 Result<std::vector<std::byte>> encode_entry(const EntryView& entry, const EntryKey& key, const EntryLimits& limits) {
   if (entry.format.size() > limits.format || entry.material.size() > limits.material ||
       entry.stored.size() > limits.payload) {
-    return invalid_argument("program has " + std::to_string(entry.stored.size()) + " bytes and " +
-                            std::to_string(entry.material.size()) + " bytes of key material, expected at most " +
-                            std::to_string(limits.payload) + " and " + std::to_string(limits.material));
+    return invalid_argument("program has " + std::to_string(entry.stored.size()) + " bytes, " +
+                            std::to_string(entry.material.size()) + " bytes of key material and a format name of " +
+                            std::to_string(entry.format.size()) + " bytes, expected at most " +
+                            std::to_string(limits.payload) + ", " + std::to_string(limits.material) + " and " +
+                            std::to_string(limits.format));
   }
   const std::vector<std::byte> packed =
       entry.compression == Compression::zstd ? deflate(entry.stored) : std::vector<std::byte>();

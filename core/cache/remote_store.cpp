@@ -51,8 +51,11 @@ std::vector<std::byte> encode_remote_index(const RemoteIndex& index) {
 }
 
 Result<RemoteIndex> decode_remote_index(std::span<const std::byte> bytes) {
-  if (bytes.size() < index_header_bytes ||
-      !std::ranges::equal(bytes.first(index_magic.size()), std::as_bytes(std::span(index_magic)))) {
+  if (bytes.size() < index_header_bytes) {
+    return corrupt("index: has " + std::to_string(bytes.size()) + " bytes, expected at least " +
+                   std::to_string(index_header_bytes));
+  }
+  if (!std::ranges::equal(bytes.first(index_magic.size()), std::as_bytes(std::span(index_magic)))) {
     return corrupt("index: does not begin with " + std::string(index_magic));
   }
   const auto schema = read_little_endian<std::uint32_t>(bytes, 8);

@@ -138,7 +138,7 @@ Result<std::optional<std::string>> read_trust_file(int folder, const std::string
   const struct stat& at = file->facts();
   if (!is_trusted_owner(at.st_uid)) {
     return unavailable(who + ": belongs to user " + std::to_string(at.st_uid) + ", expected " +
-                       std::to_string(geteuid()) + " or root");
+                       std::to_string(geteuid()) + (geteuid() == 0 ? "" : " or root"));
   }
   // A group that root chose may read root's file.
   const mode_t too_much = at.st_uid == 0 ? others_may_not & 037u : others_may_not;

@@ -192,7 +192,8 @@ Result<std::vector<CommitUnit>> parse_commit_units(std::string_view text, std::u
     int found = 0;
     const bool has_header = parse_header(text.substr(0, text.find('\n')), found, written_in);
     if (has_header && found != version && found != version_of_one_copy) {
-      return corrupt("has version " + std::to_string(found) + ", expected " + std::to_string(version));
+      return corrupt("has version " + std::to_string(found) + ", expected " + std::to_string(version_of_one_copy) +
+                     " or " + std::to_string(version));
     }
     return corrupt("is damaged");
   }
