@@ -91,8 +91,8 @@ bool CallbackLog::runs_here(const CallbackLog* log) noexcept {
 
 Status OpenedLog::called_by_log(const char* function) {
   return unavailable(std::string(function) +
-                     ": called by `log`, expected a call after it has returned: what the line is about may hold a "
-                     "lock that the function needs");
+                     ": called by `log`, where the caller may hold a lock that the function needs. Call the function "
+                     "after `log` has returned");
 }
 
 OpenedLog open_log(kiln_log_function function, void* user, kiln_log_level least, LogLevel configured) {
@@ -193,7 +193,7 @@ kiln_status* kiln_cache_open(const kiln_cache_options* options, kiln_cache** cac
     if (options != nullptr) {
       if (Status status = copy_struct(function, "options", options, &copy, sizeof copy); !status.ok()) return status;
     }
-    if (copy.trace != 0) return invalid_argument(std::string(function) + ": trace is for kiln_open() only, expected 0");
+    if (copy.trace != 0) return invalid_argument(std::string(function) + ": options.trace is set, expected 0");
     Result<Config> config = config_of(function, copy);
     if (!config) return std::move(config).error();
     auto opened = std::make_unique<kiln_cache>(std::move(*config), copy);
@@ -239,7 +239,9 @@ kiln_status* kiln_cache_warm(kiln_cache* cache, const kiln_identity* identity, c
     kiln_compiler loader = **callbacks;
     loader.build = nullptr;
     auto* warmable = dynamic_cast<WarmableCache*>(cache->programs.get());
-    if (warmable == nullptr) return unsupported(std::string(function) + ": this cache cannot be warmed");
+    if (warmable == nullptr) {
+      return unsupported(std::string(function) + ": the cache '" + cache->config.cache.name + "' cannot warm programs");
+    }
     const std::shared_ptr<CallbackDevice> device = cache->device(std::move(*info), copy.context);
     cache->requested(*device);
     const std::vector<KeptProgram> stored = warmable->kept(*device, most);
@@ -296,8 +298,9 @@ kiln_status* kiln_cache_drop_context(kiln_cache* cache, const void* context) {
       in_use += device->programs();
     }
     if (in_use == 0) return {};
-    return unavailable(std::string(function) + ": " + "programs of the context that are in use: " +
-                       std::to_string(in_use) + ". Free them, leave the guards, and call it again");
+    return unavailable(std::string(function) + ": programs of the context that are in use: " +
+                       std::to_string(in_use) + ", expected 0. Free them, leave the guards, and call the function "
+                       "again");
   });
 }
 
@@ -332,7 +335,10 @@ kiln_status* kiln_cache_persist(kiln_cache* cache, uint64_t* stored) {
     if (stored != nullptr) *stored = 0;
     if (Status status = check_cache(function, cache); !status.ok()) return status;
     auto* warmable = dynamic_cast<WarmableCache*>(cache->programs.get());
-    if (warmable == nullptr) return unsupported(std::string(function) + ": this cache stores no pending programs");
+    if (warmable == nullptr) {
+      return unsupported(std::string(function) + ": the cache '" + cache->config.cache.name +
+                         "' stores no pending programs");
+    }
     const Result<std::uint64_t> count = warmable->persist();
     if (!count) return count.error();
     if (stored != nullptr) *stored = *count;

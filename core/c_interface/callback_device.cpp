@@ -46,7 +46,9 @@ Status call(const char* what, kiln_request& request, const Callback& callback) {
   } catch (const std::exception& error) {
     return internal_error(who + " threw an exception: " + error.what() + ". A callback must catch its exceptions");
   } catch (...) {
-    return internal_error(who + " threw something that is no std::exception. A callback must catch its exceptions");
+    return internal_error(who +
+                          " threw an exception of a type other than std::exception. A callback must catch its "
+                          "exceptions");
   }
   if (code == KILN_OK) return {};
   const int number = static_cast<int>(code);
@@ -54,7 +56,7 @@ Status call(const char* what, kiln_request& request, const Callback& callback) {
     return internal_error(who + " returned " + std::to_string(number) + ", expected a kiln_code, 0 to " +
                           std::to_string(static_cast<int>(KILN_WRONG_RESULT)));
   }
-  const std::string why = request.message.empty() ? "it gave no message" : request.message;
+  const std::string why = request.message.empty() ? "the callback set no message" : request.message;
   return {static_cast<StatusCode>(number), who + " failed: " + why};
 }
 
@@ -149,7 +151,9 @@ bool RunningCallbacks::on_this_thread(const Digest& digest) const noexcept {
 Result<std::unique_ptr<Program>> CallbackDevice::build(const KernelSource& source) noexcept try {
   const ProgramKey& key = callbacks_of(source).key;
   const kiln_compiler& compiler = callbacks_of(source).compiler;
-  if (compiler.build == nullptr) return not_found(name_of(key) + ": is not stored, and there is no build callback");
+  if (compiler.build == nullptr) {
+    return not_found(name_of(key) + ": is not stored, and the compiler has no build callback");
+  }
   const RunningCallbacks::Scope scope(running_, key.digest);
   kiln_request request{key, std::make_unique<CallbackProgram>(compiler.destroy, count_)};
   request.program->stays_bytes = compiler.load == nullptr;
@@ -167,7 +171,7 @@ Result<std::unique_ptr<Program>> CallbackDevice::build(const KernelSource& sourc
                           "kiln_request_set_bytes(), kiln_request_set_object() or both");
   }
   if (compiler.load == nullptr && !program.bytes) {
-    return internal_error(name_of(key) + ": the build callback gave no bytes, and there is no load callback");
+    return internal_error(name_of(key) + ": the build callback set no bytes, and the compiler has no load callback");
   }
   if (compiler.load != nullptr && !program.has_object) {
     status = load_object(request, compiler, *program.bytes);
@@ -214,15 +218,15 @@ Result<ProgramBinary> CallbackDevice::serialize(const Program& program) noexcept
 }
 
 Result<std::unique_ptr<Buffer>> CallbackDevice::create_buffer(const BufferDesc&) noexcept {
-  return unsupported(info_.id + ": create_buffer: buffers are the application's");
+  return unsupported(info_.id + ": create_buffer: not supported, the application creates buffers");
 }
 
 Result<std::uint64_t> CallbackDevice::submit(const Dispatch&) noexcept {
-  return unsupported(info_.id + ": submit: dispatching is the application's");
+  return unsupported(info_.id + ": submit: not supported, the application dispatches");
 }
 
 Result<FenceResult> CallbackDevice::wait(std::uint64_t, Deadline) noexcept {
-  return unsupported(info_.id + ": wait: dispatching is the application's");
+  return unsupported(info_.id + ": wait: not supported, the application dispatches");
 }
 
 Result<DeviceInfo> device_of(const char* function, const kiln_identity& identity) {
@@ -232,8 +236,8 @@ Result<DeviceInfo> device_of(const char* function, const kiln_identity& identity
     if (text != nullptr && *text != '\0') continue;
     return invalid_argument(std::string(function) + ": identity." + name + " is " +
                             (text == nullptr ? "NULL" : "empty") +
-                            ". Name it with everything that changes compiled code: without it, a program of another "
-                            "device or driver would be loaded");
+                            ", expected a text with everything that changes compiled code. Otherwise Kiln would load "
+                            "programs of another device or driver");
   }
   DeviceInfo info;
   info.id = identity.api;

@@ -27,11 +27,11 @@ bool has_expected(const JobConfig& job) {
 // Settings in the text would be ignored.
 Status check_alone(const Config& config) {
   for (const auto& [key, origin] : config.origins) {
-    if (origin.kind == OriginKind::file) return invalid_argument(key + ": found beside the job, expected in a file");
+    if (origin.kind == OriginKind::file) return invalid_argument(key + ": found in the job's text, expected in a file");
   }
   if (!config.plugin_places.empty()) {
     return invalid_argument("plugin." + config.plugin_places.begin()->first +
-                            ": found beside the job, expected in a file");
+                            ": found in the job's text, expected in a file");
   }
   const std::size_t found = config.jobs.size() + config.pipelines.size();
   if (found == 1) return {};
@@ -76,7 +76,8 @@ Status DescribedJob::add(const std::string& source, Access access, bool constant
     known->constant = known->constant && constant;
     return {};
   }
-  return invalid_argument("memory:" + std::string(*name) + " is written and used again, expected another tensor");
+  return invalid_argument("memory:" + std::string(*name) +
+                          " is written and used a second time, expected a different tensor");
 }
 
 Status DescribedJob::add_binding(const KernelBindingConfig& binding) {
@@ -87,7 +88,7 @@ Status DescribedJob::add_binding(const KernelBindingConfig& binding) {
   if (!result.ok()) return result.within(binding.label);
   const bool in_place = binding.output == binding.input;
   if (!in_place && !binding.output.empty() && !binding.input.empty()) {
-    return invalid_argument(binding.label + ": found inout and output, expected one of them");
+    return invalid_argument(binding.label + ": found both inout and output, expected only one");
   }
   Status status = binding.output.empty() ? add(binding.input, Access::read) : add(binding.output, binding.access);
   if (status.ok() && !binding.expect.empty()) status = add(binding.expect, Access::read);
@@ -218,6 +219,14 @@ Result<std::vector<data::TensorForm>> DescribedJob::forms(const kiln_job& job) {
 using namespace kiln;
 using namespace kiln::c_interface;
 
+namespace {
+
+Status no_text(const char* function) {
+  return invalid_argument(std::string(function) + ": the job has no text. Call kiln_job_toml() first");
+}
+
+}  // namespace
+
 kiln_status* kiln_job_toml(kiln_job* job, const char* text, const char* folder) {
   constexpr const char* function = "kiln_job_toml";
   return changed(function, job, [&](kiln_job& of) -> Status {
@@ -242,14 +251,14 @@ kiln_status* kiln_job_tensor(kiln_job* job, const char* name, const kiln_tensor*
   constexpr const char* function = "kiln_job_tensor";
   return changed(function, job, [&](kiln_job& of) -> Status {
     if (name == nullptr) return null_argument(function, "name");
-    if (!of.described) return invalid_argument(std::string(function) + ": call kiln_job_toml() first");
+    if (!of.described) return no_text(function);
     const auto known = of.described->tensors();
     const auto found = std::ranges::find(known, std::string_view(name), &DescribedTensor::name);
     if (found == known.end()) {
       std::string names;
       for (const DescribedTensor& each : known) names += (names.empty() ? "" : ", ") + each.name;
-      return not_found(std::string("tensor '") + name + "': the text has no \"memory:" + name + "\", expected one of " +
-                       (names.empty() ? "none" : names));
+      return not_found(std::string("tensor '") + name + "': the text has no \"memory:" + name + "\"" +
+                       (names.empty() ? " and no other \"memory:NAME\"" : ", expected one of " + names));
     }
     const Use use = found->constant ? Use::read_once : Use::each_run;
     auto made = tensor_of("tensor '" + found->name + "'", tensor, found->access, use, of.borrowed);
@@ -272,7 +281,7 @@ kiln_status* kiln_job_tensors(kiln_job* job, char** json) {
     *json = nullptr;
     if (Status status = check_job(function, job); !status.ok()) return status;
     const std::lock_guard lock(job->mutex);
-    if (!job->described) return invalid_argument(std::string(function) + ": call kiln_job_toml() first");
+    if (!job->described) return no_text(function);
     const auto forms = job->described->forms(*job);
     if (!forms) return forms.error().within("job '" + job->request.name + "'");
     Json all{{"tensors", Json::array()}};

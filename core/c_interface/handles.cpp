@@ -21,7 +21,8 @@ OpeningProcess::OpeningProcess() noexcept {
 Status OpeningProcess::check(const char* function, const char* handle) const {
   if (is_this()) return {};
   return unavailable(std::string(function) + ": the " + handle +
-                     " was opened before fork(), and its threads exist in the parent only. Open one in the child");
+                     " was opened before fork(), and its threads exist only in the parent process. Open another " +
+                     handle + " in the child process");
 }
 
 namespace {

@@ -24,7 +24,7 @@ kiln_status* changed(const char* function, kiln_job* job, const std::function<St
     if (Status status = check_job(function, job); !status.ok()) return status;
     const std::lock_guard lock(job->mutex);
     if (job->state == kiln_job::State::running) {
-      return unavailable(std::string(function) + ": job '" + job->request.name + "' runs. Wait for it first");
+      return unavailable(std::string(function) + ": job '" + job->request.name + "' is running. Wait for it first");
     }
     job->drop_recording();
     Status status = change(*job);
@@ -88,8 +88,8 @@ Result<JobTensor> tensor_of(const std::string& what, const kiln_tensor* tensor, 
   if (Status status = copy_struct(what.c_str(), "tensor", tensor, &copy, sizeof copy); !status.ok()) return status;
   if (copy.rank > most_rank || (copy.rank != 0 && copy.shape == nullptr)) {
     return invalid_argument(
-        what + ": rank " + std::to_string(copy.rank) +
-        (copy.shape == nullptr ? " without a shape" : ", expected at most " + std::to_string(most_rank)));
+        what + ": rank is " + std::to_string(copy.rank) +
+        (copy.shape == nullptr ? ", but shape is NULL" : ", expected at most " + std::to_string(most_rank)));
   }
   if (copy.type < KILN_F32 || copy.type > KILN_BOOL) {
     return invalid_argument(what + ": type " + std::to_string(static_cast<int>(copy.type)) + ", expected a kiln_type");
@@ -140,7 +140,7 @@ Status check_memory(const std::vector<JobTensor>& tensors) {
         continue;
       }
       return invalid_argument(tensor.name + " is written and shares memory with " + other.name +
-                              ", expected memory of its own");
+                              ", expected separate memory");
     }
   }
   return {};
@@ -309,7 +309,7 @@ void kiln_job_free(kiln_job* job) {
 kiln_status* kiln_job_device(kiln_job* job, const char* device) {
   return changed("kiln_job_device", job, [&](kiln_job& of) -> Status {
     if (device != nullptr && *device == '\0') {
-      return invalid_argument("kiln_job_device: device: found an empty text, expected an id, \"auto\" or NULL");
+      return invalid_argument("kiln_job_device: device: found an empty text, expected a device id, \"auto\" or NULL");
     }
     of.request.device = device == nullptr || std::string_view(device) == "auto" ? "" : device;
     return {};

@@ -134,7 +134,8 @@ Status begin(const char* function, kiln_job* job) {
   {
     const std::lock_guard lock(job->mutex);
     if (job->state == kiln_job::State::running) {
-      return unavailable(std::string(function) + ": job '" + job->request.name + "' runs already. Wait for it first");
+      return unavailable(std::string(function) + ": job '" + job->request.name +
+                         "' is already running. Wait for it first");
     }
     if (Status status = job->complete(notes); !status.ok()) return status;
     job->stop = false;
@@ -227,8 +228,8 @@ kiln_status* kiln_job_wait(kiln_job* job, uint32_t timeout_ms) {
     if (job->state == kiln_job::State::running && timeout_ms != 0) {
       if (Status status = job->owner.log.check(function); !status.ok()) return status;
       if (JobScope::runs_here(*job)) {
-        return unavailable(std::string(function) + ": a callback of job '" + job->request.name +
-                           "' called it: it would wait for itself");
+        return unavailable(std::string(function) + ": called from a callback of job '" + job->request.name +
+                           "': the job would wait for itself");
       }
     }
     std::unique_lock lock(job->mutex);
@@ -237,8 +238,8 @@ kiln_status* kiln_job_wait(kiln_job* job, uint32_t timeout_ms) {
     }
     const auto is_done = [&] { return job->state != kiln_job::State::running; };
     if (job->done.wait_for(lock, std::chrono::milliseconds(timeout_ms), is_done)) return job->report->status;
-    return timed_out(std::string(function) + ": job '" + job->request.name + "' runs after " +
-                     std::to_string(timeout_ms) + " ms still");
+    return timed_out(std::string(function) + ": job '" + job->request.name + "' is still running after " +
+                     std::to_string(timeout_ms) + " ms");
   });
 }
 
@@ -259,7 +260,7 @@ kiln_status* kiln_job_get_report(kiln_job* job, kiln_report* report) {
     if (Status status = check_size(function, "report", report->size, 2 * sizeof(size_t)); !status.ok()) return status;
     const std::lock_guard lock(job->mutex);
     if (!job->report || job->state == kiln_job::State::running) {
-      return not_found(std::string(function) + ": job '" + job->request.name + "' has not run");
+      return not_found(std::string(function) + ": job '" + job->request.name + "' has not finished a run");
     }
     const RunReport& ran = *job->report;
     kiln_report all;
@@ -297,7 +298,7 @@ kiln_status* kiln_job_report_json(kiln_job* job, char** json) {
     if (Status status = check_job(function, job); !status.ok()) return status;
     const std::lock_guard lock(job->mutex);
     if (!job->report || job->state == kiln_job::State::running) {
-      return not_found(std::string(function) + ": job '" + job->request.name + "' has not run");
+      return not_found(std::string(function) + ": job '" + job->request.name + "' has not finished a run");
     }
     *json = copied_text(report_json(*job->report));
     return {};
@@ -317,7 +318,7 @@ kiln_status* kiln_job_tune(kiln_job* job, const char* device, uint32_t budget_ms
     const auto tuned = [&]() -> Status {
       const auto* kernel = std::get_if<UserKernelSpec>(&job->request.spec);
       if (kernel == nullptr || kernel->parameters.empty()) {
-        return unsupported("job '" + job->request.name + "': nothing to tune: expected a kernel with parameters");
+        return unsupported("job '" + job->request.name + "': nothing to tune, expected a kernel with parameters");
       }
       JobBench bench(*job, device);
       TuneOptions options;
@@ -342,7 +343,7 @@ kiln_status* kiln_job_tune(kiln_job* job, const char* device, uint32_t budget_ms
     } catch (...) {
       status = caught(function);
     }
-    end(*job, failed(status.ok() ? Status{StatusCode::not_found, "the job was tuned and has not run"} : status));
+    end(*job, failed(status.ok() ? Status{StatusCode::not_found, "the job was tuned, but has not run"} : status));
     return status;
   });
 }

@@ -47,8 +47,9 @@ Result<LayerTensors> layer_tensors(std::initializer_list<std::pair<const char*, 
 
 Status check_rank(const char* name, const JobTensor& tensor, std::size_t rank) {
   if (tensor.host->shape().size() == rank) return {};
-  return invalid_argument(std::string(name) + ": shape " + to_string(tensor.host->shape()) + ", expected " +
-                          std::to_string(rank) + " dimensions");
+  return invalid_argument(std::string(name) + ": shape " + to_string(tensor.host->shape()) + " has " +
+                          std::to_string(tensor.host->shape().size()) + " dimensions, expected " +
+                          std::to_string(rank));
 }
 
 Status check_shape(std::string_view name, const JobTensor& tensor, const Shape& expected) {
@@ -137,7 +138,9 @@ namespace {
 template <class Change>
 kiln_status* changed_kernel(const char* function, kiln_job* job, const Change& change) {
   return changed(function, job, [&](kiln_job& of) -> Status {
-    if (!of.is_kernel) return invalid_argument(std::string(function) + ": call kiln_job_kernel() first");
+    if (!of.is_kernel) {
+      return invalid_argument(std::string(function) + ": the job has no kernel. Call kiln_job_kernel() first");
+    }
     return change(of);
   });
 }
@@ -164,7 +167,7 @@ kiln_status* kiln_job_kernel(kiln_job* job, const char* path, const char* text) 
     if (!dialect) return dialect.error();
     if (text != nullptr && *dialect == Dialect::code_object) {
       return invalid_argument("kernel source " + std::string(path) +
-                              ": text of SPIR-V, expected NULL: a module is a file");
+                              ": text is set, expected NULL: Kiln reads SPIR-V from the file");
     }
     UserKernelSpec spec;
     spec.path = path;
@@ -257,8 +260,8 @@ kiln_status* kiln_job_uniform(kiln_job* job, const char* name, kiln_type type, u
     if (values == nullptr) return null_argument(function, "values");
     if (rank > most_rank || (rank != 0 && shape == nullptr)) {
       return invalid_argument(
-          std::string("uniform ") + name + ": rank " + std::to_string(rank) +
-          (shape == nullptr ? " without a shape" : ", expected at most " + std::to_string(most_rank)));
+          std::string("uniform ") + name + ": rank is " + std::to_string(rank) +
+          (shape == nullptr ? ", but shape is NULL" : ", expected at most " + std::to_string(most_rank)));
     }
     if (type != KILN_F64 && type != KILN_I32) {
       return invalid_argument(std::string("uniform ") + name + ": type " + std::to_string(static_cast<int>(type)) +

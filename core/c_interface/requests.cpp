@@ -41,11 +41,11 @@ Status check_name(const std::string& function, std::string_view name) {
   };
   if (name.empty() || name.size() > most_name || !std::ranges::all_of(name, plain)) {
     return invalid_argument(function + ": field name '" + std::string(name.substr(0, most_name)) +
-                            "': expected 1 to 128 of letters, digits, '_', '.' and '-'");
+                            "': expected 1 to 128 characters: letters, digits, '_', '.' and '-'");
   }
   if (name == "schema" || name == "dialect" || name.starts_with("device.") || name.starts_with("driver.")) {
     return invalid_argument(function + ": field name '" + std::string(name) +
-                            "' is Kiln's own: choose another; the device and the driver are in the identity");
+                            "' is reserved. Choose another name; the identity contains the device and the driver");
   }
   return {};
 }
@@ -62,8 +62,9 @@ kiln_status* add(const char* function, kiln_key_builder* builder, const char* na
           builder->fields.material().size() > most_material - count) {
         return invalid_argument(std::string(function) + ": field '" + name + "' of " + std::to_string(count) +
                                 " bytes: a key has at most " + std::to_string(most_fields) + " fields and " +
-                                std::to_string(most_material) + " bytes; it has " + std::to_string(builder->count) +
-                                " and " + std::to_string(builder->fields.material().size()));
+                                std::to_string(most_material) + " bytes; this key already has " +
+                                std::to_string(builder->count) + " fields and " +
+                                std::to_string(builder->fields.material().size()) + " bytes");
       }
       builder->fields.field(name, std::string_view(static_cast<const char*>(bytes), count));
       ++builder->count;
@@ -187,7 +188,7 @@ Status check_request(const char* function, kiln_cache* cache, const kiln_key* ke
     return {};
   }
   return invalid_argument(std::string(function) + ": the key of program '" + key->key.label +
-                          "' was made for another cache. Make it with a key builder of this one");
+                          "' was created for another cache. Create the key with a key builder of this cache");
 }
 
 namespace {
@@ -201,8 +202,9 @@ int most_repeats(StatusCode code) noexcept {
 Result<std::unique_ptr<kiln_program>> get(const char* function, kiln_cache& cache, const kiln_key& key,
                                           const kiln_compiler& compiler) {
   if (cache.running.on_this_thread(key.key.digest)) {
-    return invalid_argument(std::string(function) + ": a callback that makes program '" + key.key.label + "' (" +
-                            key.key.digest.hex() + ") asked for the same program: it would wait for itself");
+    return invalid_argument(std::string(function) + ": a callback that builds or loads program '" + key.key.label +
+                            "' (" + key.key.digest.hex() +
+                            ") requested the same program: the request would wait for itself");
   }
   const CallbackSource source(key.key, compiler);
   Result<Acquired> acquired = cache.programs->get_or_build(key.key, source, *key.device);
@@ -215,9 +217,9 @@ Result<std::unique_ptr<kiln_program>> get(const char* function, kiln_cache& cach
     const bool has_load = compiler.load != nullptr;
     return invalid_argument(std::string(function) + ": program '" + key.key.label + "' (" + key.key.digest.hex() +
                             ") is in memory as " +
-                            (has_load ? "bytes: it was asked for without a load callback, and this request has one"
-                                      : "an object: it was asked for with a load callback, and this request has none") +
-                            ". Use one kind of compiler for a key");
+                            (has_load ? "bytes: an earlier request had no load callback, but this request has one"
+                                      : "an object: an earlier request had a load callback, but this one has none") +
+                            ". Use the same kind of compiler in all requests for a key");
   }
   if (acquired->tier == Tier::built && cache.writes_remotes) {  // load took it: there is no dispatch to wait for
     Measurement loaded;
@@ -408,11 +410,12 @@ kiln_status* kiln_pending_wait(kiln_pending* pending, uint32_t timeout_ms, kiln_
       return OpenedLog::called_by_log(function);
     }
     if (!state.done.wait_for(lock, std::chrono::milliseconds(timeout_ms), is_finished)) {
-      return timed_out(std::string(function) + ": not finished after " + std::to_string(timeout_ms) + " ms");
+      return timed_out(std::string(function) + ": the request has not finished after " + std::to_string(timeout_ms) +
+                       " ms");
     }
     if (!state.failure.ok()) return state.failure;
     if (std::exchange(state.taken, true)) {
-      return invalid_argument(std::string(function) + ": the program was handed over by an earlier call");
+      return invalid_argument(std::string(function) + ": an earlier call has already returned the program");
     }
     *program = state.program.release();
     return {};

@@ -38,7 +38,7 @@ Status check_size(const char* function, const char* name, std::size_t size, std:
   if (size >= least && size <= most && size % whole == 0) return {};
   return invalid_argument(std::string(function) + ": " + name + ".size is " + std::to_string(size) +
                           ", expected sizeof(" + name + "), at least " + std::to_string(least) + " and a multiple of " +
-                          std::to_string(whole) + ". Set it before the call");
+                          std::to_string(whole) + ". Set size before the call");
 }
 
 Status copy_struct(const char* function, const char* name, const void* from, void* to, std::size_t size) {
@@ -52,8 +52,8 @@ Status copy_struct(const char* function, const char* name, const void* from, voi
   for (std::size_t at = size; at < given; ++at) {
     if (bytes[at] == 0) continue;
     return unsupported(std::string(function) + ": " + name + " sets a member at byte " + std::to_string(at) +
-                       " that Kiln " + version + " does not have (its struct has " + std::to_string(size) +
-                       " bytes). Use a newer libkiln.so, or leave the member zero");
+                       " that Kiln " + version + " does not have (the struct has " + std::to_string(size) +
+                       " bytes). Use a newer libkiln.so, or set the member to zero");
   }
   return {};
 }

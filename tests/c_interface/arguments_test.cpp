@@ -173,7 +173,7 @@ TEST_CASE("arguments: a key of another cache, and a compiler without callbacks, 
   TextCompiler text;
   const kiln_compiler compiler = text.compiler(), empty = kiln_compiler_default();
   kiln_program* program = nullptr;
-  check_refused(kiln_cache_get_or_build(cache.get(), key.get(), &compiler, &program), "was made for another cache");
+  check_refused(kiln_cache_get_or_build(cache.get(), key.get(), &compiler, &program), "was created for another cache");
   check_refused(kiln_cache_get_or_build(other.get(), key.get(), &empty, &program), "neither a build nor a load");
 }
 

@@ -254,13 +254,13 @@ TEST_CASE("described: what is missing or wrong is named") {
   refused(toml(layer + "input = \"memory:x\"\noutput = \"y.npy\"\n"), KILN_INVALID_ARGUMENT,
           "output: found the file y.npy, expected \"memory:NAME\"");
   refused(toml(layer + "input = \"memory:x\"\noutput = \"memory:x\"\n"), KILN_INVALID_ARGUMENT,
-          "memory:x is written and used again");
+          "memory:x is written and used a second time");
   const std::string good = layer + "input = \"memory:x\"\noutput = \"memory:y\"\n";
   refused(toml(good + "[cache]\nmax_programs = 3\n"), KILN_INVALID_ARGUMENT,
-          "cache.max_programs: found beside the job");
+          "cache.max_programs: found in the job's text");
   refused(kiln_job_tensors(job.get(), nullptr), KILN_INVALID_ARGUMENT, "json is NULL");
   char* text = nullptr;
-  refused(kiln_job_tensors(job.get(), &text), KILN_INVALID_ARGUMENT, "call kiln_job_toml() first");
+  refused(kiln_job_tensors(job.get(), &text), KILN_INVALID_ARGUMENT, "the job has no text. Call kiln_job_toml() first");
   must(toml(good));
   float data[4] = {};
   const std::int64_t shape[] = {2, 2};
@@ -271,15 +271,16 @@ TEST_CASE("described: what is missing or wrong is named") {
   must(kiln_job_tensor(job.get(), "y", &tensor));
   refused(kiln_job_run(job.get()), KILN_INVALID_ARGUMENT,
           "found \"memory:x\": float32 [2, 2], expected float32 [1, 1]");
-  refused(kiln_job_grid(job.get(), 1, 1, 1), KILN_INVALID_ARGUMENT, "call kiln_job_kernel() first");
+  refused(kiln_job_grid(job.get(), 1, 1, 1), KILN_INVALID_ARGUMENT,
+          "the job has no kernel. Call kiln_job_kernel() first");
   refused(kiln_job_toml(job.get(), nullptr, nullptr), KILN_INVALID_ARGUMENT, "text is NULL");
   refused(kiln_job_toml(job.get(), good.c_str(), ""), KILN_INVALID_ARGUMENT,
           "kiln_job_toml: folder: found an empty name, expected a folder, or NULL");
-  refused(kiln_job_report_json(job.get(), &text), KILN_NOT_FOUND, "has not run");
+  refused(kiln_job_report_json(job.get(), &text), KILN_NOT_FOUND, "has not finished a run");
   kiln_cache_options options = jobs.folder.options();
   options.trace = 1;
   kiln_cache* cache = nullptr;
-  refused(kiln_cache_open(&options, &cache), KILN_INVALID_ARGUMENT, "trace is for kiln_open() only");
+  refused(kiln_cache_open(&options, &cache), KILN_INVALID_ARGUMENT, "options.trace is set, expected 0");
 }
 
 TEST_CASE("described: progress is reported after each run, and ends a job") {

@@ -226,7 +226,7 @@ TEST_CASE("jobs: what is missing or wrong is named") {
     CHECK_THAT(answer.message, Catch::Contains(words));
   };
   refused(kiln_job_run(job.get()), "job 'broken': nothing to run");
-  refused(kiln_job_grid(job.get(), 1, 1, 1), "call kiln_job_kernel() first");
+  refused(kiln_job_grid(job.get(), 1, 1, 1), "the job has no kernel. Call kiln_job_kernel() first");
   refused(kiln_job_kernel(job.get(), "kernel.txt", "text"), "extension '.txt', expected .comp, .glsl");
   refused(kiln_job_kernel(job.get(), "/no/such.comp", nullptr), "no/such.comp");
   refused(kiln_job_wait(job.get(), 0), "was not started");
@@ -241,20 +241,20 @@ TEST_CASE("jobs: what is missing or wrong is named") {
   tensor = kiln_tensor_of(data, KILN_F32, 1, negative);
   refused(kiln_job_buffer(job.get(), "X", KILN_READ, &tensor), "a dimension is negative");
   tensor = kiln_tensor_of(data, KILN_F32, 1, nullptr);
-  refused(kiln_job_buffer(job.get(), "X", KILN_READ, &tensor), "without a shape");
+  refused(kiln_job_buffer(job.get(), "X", KILN_READ, &tensor), "but shape is NULL");
   refused(kiln_job_buffer(job.get(), "X", KILN_READ, nullptr), "tensor is NULL");
   refused(kiln_job_buffer(job.get(), "X", static_cast<kiln_access>(7), &tensor), "access 7");
   refused(kiln_job_uniform(job.get(), "u", KILN_F32, 0, nullptr, data),
           "uniform u: type 1, expected KILN_F64 (double) or");
   refused(kiln_job_repeat(job.get(), 0), "0 runs");
   refused(kiln_job_verify(job.get(), 1), "has no reference");
-  refused(kiln_job_device(job.get(), ""), "found an empty text, expected an id");
+  refused(kiln_job_device(job.get(), ""), "found an empty text, expected a device id");
   must(kiln_job_device(job.get(), "no:7"));
   refused(kiln_job_run(job.get()), "no:7");
   kiln_report report;
   report.size = sizeof report;
   const Job other = job_of(jobs.runtime, "other");
-  refused(kiln_job_get_report(other.get(), &report), "job 'other' has not run");
+  refused(kiln_job_get_report(other.get(), &report), "job 'other' has not finished a run");
   refused(kiln_job_create(nullptr, "x", nullptr), "job is NULL");
   kiln_job* made = nullptr;
   refused(kiln_job_create(nullptr, "x", &made), "runtime is NULL");

@@ -63,7 +63,7 @@ TEST_CASE("program faults: an object that a failing callback gave is destroyed")
         TextCompiler::give(request, "second");
         return KILN_UNAVAILABLE;
       },
-      KILN_UNAVAILABLE, "it gave no message");
+      KILN_UNAVAILABLE, "the callback set no message");
   CHECK(TextCompiler::objects == before);
 }
 
@@ -327,8 +327,8 @@ TEST_CASE("program faults: a program that is in memory as the other kind is refu
     CHECK(kiln_program_tier(program) == KILN_TIER_MEMORY);
     kiln_program_free(program);
   };
-  check(objects, bytes, "in memory as an object: it was asked for with a load callback, and this request has none");
-  check(bytes, objects, "in memory as bytes: it was asked for without a load callback, and this request has one");
+  check(objects, bytes, "in memory as an object: an earlier request had a load callback, but this one has none");
+  check(bytes, objects, "in memory as bytes: an earlier request had no load callback, but this request has one");
 }
 
 TEST_CASE("program faults: a callback that asks for its own program is refused, for another one it is served") {
@@ -344,7 +344,7 @@ TEST_CASE("program faults: a callback that asks for its own program is refused, 
     return kiln_request_set_bytes(request, "outer", 5) ? KILN_OK : KILN_UNAVAILABLE;
   };
   CHECK(outer.get(cache.get(), own.get()) == "outer/3");
-  CHECK_THAT(of_own, Catch::StartsWith("invalid_argument: ") && Catch::Contains("it would wait for itself"));
+  CHECK_THAT(of_own, Catch::StartsWith("invalid_argument: ") && Catch::Contains("the request would wait for itself"));
   CHECK(of_other == "compiled other/3");
   CHECK(inner.builds == 1);
 }
