@@ -105,7 +105,7 @@ Result<std::int64_t> parse(std::string_view text, std::span<const Unit> units, s
   const std::optional<std::int64_t> part = part_of(decimals, worth);
   if (!part) {
     const double near = std::strtod((std::string(digits) + "." + std::string(decimals)).c_str(), nullptr);
-    return invalid_argument(found + ": it is no whole number of " + std::string(units.front().word) + "; nearest: " +
+    return invalid_argument(found + ": not a whole number of " + std::string(units.front().word) + "; nearest: " +
                             toml_text(print(static_cast<std::int64_t>(near * static_cast<double>(worth)), units)));
   }
   if (__builtin_add_overflow(total, *part, &total)) return invalid_argument(found + ": the number is too large");

@@ -95,7 +95,7 @@ Result<std::string> expanded_path(const std::string& text, const Environment& se
     const auto home = set.find("HOME");
     if (home == set.end()) {
       return not_found("found " + toml_text(text) +
-                       ", expected HOME to be set to an absolute path, which \"~\" stands for");
+                       ", but HOME, which \"~\" stands for, is not set to an absolute path");
     }
     path = std::filesystem::path(home->second);
     if (text.size() > 2) path /= text.substr(2);
@@ -104,7 +104,9 @@ Result<std::string> expanded_path(const std::string& text, const Environment& se
   }
   std::error_code error;
   path = std::filesystem::absolute(path, error);
-  if (error) return invalid_argument("found " + toml_text(text) + ": no working directory: " + error.message());
+  if (error) {
+    return invalid_argument("found " + toml_text(text) + ", but no working directory exists: " + error.message());
+  }
   path = path.lexically_normal();
   if (!path.has_filename() && path != path.root_path()) path = path.parent_path();  // "folder/" names the folder
   return path.string();

@@ -132,7 +132,8 @@ class UniformReader {
   }
 
   bool fail_beside_fraction(const TomlNode& node, std::int64_t integer) {
-    return fail(node, "found " + std::to_string(integer) + " beside a fraction, which float64 does not have");
+    return fail(node,
+                "found " + std::to_string(integer) + ", which float64 cannot represent, together with a fraction");
   }
 
   bool add(const TomlNode& node, std::size_t depth, UniformConfig& to) {
@@ -143,12 +144,13 @@ class UniformReader {
       if (first) {
         shape.push_back(static_cast<std::uint32_t>(node.items.size()));
       } else if (depth >= shape.size() || shape[depth] != node.items.size()) {
-        return fail(node, "found an array of " + std::to_string(node.items.size()) + " beside others of " +
-                              (depth < shape.size() ? std::to_string(shape[depth]) : "single values"));
+        return fail(node, "found an array of length " + std::to_string(node.items.size()) + " together with " +
+                              (depth < shape.size() ? "arrays of length " + std::to_string(shape[depth])
+                                                    : "single values"));
       }
       return std::ranges::all_of(node.items, [&](const TomlNode& item) { return add(item, depth + 1, to); });
     }
-    if (depth != shape.size()) return fail(node, "found " + describe(node) + " beside an array");
+    if (depth != shape.size()) return fail(node, "found " + describe(node) + " together with an array");
     return add_value(node, to);
   }
 
@@ -169,7 +171,7 @@ class UniformReader {
       type = Type::number;
     }
     if (type == Type::invalid) type = given;
-    if ((given == Type::boolean) != (type == Type::boolean)) return fail(node, "found booleans and numbers");
+    if ((given == Type::boolean) != (type == Type::boolean)) return fail(node, "found both booleans and numbers");
     if (type == Type::number) {
       if (given == Type::integer && !has_integer(DType::f64, node.integer)) {
         return fail_beside_fraction(node, node.integer);

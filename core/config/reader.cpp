@@ -52,17 +52,16 @@ Result<std::string> read_text_file(const std::filesystem::path& path) {
       pollfd waited{file.get(), POLLIN, 0};
       const int ready = ::poll(&waited, 1, most_wait_s * 1000);
       if (ready > 0 || (ready < 0 && errno == EINTR)) continue;
-      return invalid_argument("found a pipe that nothing was written to for " + std::to_string(most_wait_s) +
-                              " s, expected a file");
+      return invalid_argument("found a pipe without data for " + std::to_string(most_wait_s) + " s, expected a file");
     }
     if (got < 0) return refused(errno);
     if (got == 0 && text.empty() && S_ISFIFO(info.st_mode)) {
-      return invalid_argument("found a pipe that nothing is written to, expected a file");
+      return invalid_argument("found a pipe without a writer, expected a file");
     }
     if (got == 0) return text;
     text.append(block.data(), static_cast<std::size_t>(got));
     if (text.size() > most_text_bytes) {
-      return invalid_argument("found more than " + std::to_string(most_text_bytes) + " bytes, expected at most those");
+      return invalid_argument("found more than the limit of " + std::to_string(most_text_bytes) + " bytes");
     }
   }
 }

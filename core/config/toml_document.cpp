@@ -110,7 +110,7 @@ class Scan {
       } else if (c == '#') {
         while (!done() && text_[next_] != '\n') step();
       } else if (c == '.') {
-        if (++dots_ >= most_key_parts) fail("a key of more than " + std::to_string(most_key_parts) + " parts");
+        if (++dots_ >= most_key_parts) fail("a key has more than " + std::to_string(most_key_parts) + " parts");
         step();
       } else {
         constexpr std::string_view ends_of_keys = "=,[]{}\n";

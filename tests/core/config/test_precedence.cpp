@@ -154,8 +154,8 @@ TEST_CASE("config: without a home there is no folder and no key, and the rest is
     CHECK(named.cache.directory.empty());
     CHECK(named.cache.key_file == "/k");
     CHECK(texts(read_text("[metrics]\nfile = \"~/x\"\n", sources).problems) ==
-          std::vector<std::string>{"test.toml:2:8: metrics.file: found \"~/x\", expected HOME to be set to an "
-                                   "absolute path, which \"~\" stands for"});
+          std::vector<std::string>{"test.toml:2:8: metrics.file: found \"~/x\", but HOME, which \"~\" "
+                                   "stands for, is not set to an absolute path"});
   }
   ConfigSources sources;
   sources.environment = {{"KILN_CACHE_DIR", "/c"}, {"KILN_KEY_FILE", "/k"}};

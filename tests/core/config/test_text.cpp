@@ -34,8 +34,8 @@ TEST_CASE("config::text: sizes", "[config]") {
   CHECK(parse_size("7.0").value() == 7);
   CHECK(parse_size("1.000000000000000000000 MiB").value() == 1ull << 20);
   CHECK_THAT(parse_size("0.1 GiB").error().message,
-             Contains("no whole number of B") && Contains("nearest: \"107374182 B\""));
-  CHECK_THAT(parse_size("1.5 B").error().message, Contains("no whole number of B") && Contains("\"1 B\""));
+             Contains("not a whole number of B") && Contains("nearest: \"107374182 B\""));
+  CHECK_THAT(parse_size("1.5 B").error().message, Contains("not a whole number of B") && Contains("\"1 B\""));
   CHECK(parse_size("5 MB").error().message ==
         "found \"5 MB\", expected a size such as \"50 MiB\" (units: B, KiB, MiB, GiB, TiB); nearest unit: MiB");
 }
@@ -53,9 +53,9 @@ TEST_CASE("config::text: durations", "[config]") {
   CHECK(parse_duration("0.000000001 s").value() == 1ns);
   CHECK(parse_duration("2.5h").value() == 150min);
   CHECK(parse_duration("0.1 min").value() == 6s);
-  CHECK_THAT(parse_duration("0.3 ns").error().message, Contains("no whole number of ns"));
+  CHECK_THAT(parse_duration("0.3 ns").error().message, Contains("not a whole number of ns"));
   CHECK_THAT(parse_duration("1.0000000001 s").error().message,
-             Contains("no whole number of ns") && Contains("nearest: \"1 s\""));
+             Contains("not a whole number of ns") && Contains("nearest: \"1 s\""));
   for (const char* bad : {"", "10", "s", "-1 s", "-1.5 s", "1.5", ".5 s", "1. s", "1e3 s", "10 S", "10 sec", "1 s 2 ms",
                           "99999999999 d"}) {
     INFO(bad);

@@ -68,7 +68,7 @@ TEST_CASE("config: a FIFO is read to its end, and is an error where nobody write
   const std::filesystem::path file = folder.path() / "pipe.toml";
   REQUIRE(::mkfifo(file.c_str(), 0600) == 0);
   CHECK(problems_of(file) ==
-        std::vector<std::string>{file.string() + ": found a pipe that nothing is written to, expected a file"});
+        std::vector<std::string>{file.string() + ": found a pipe without a writer, expected a file"});
   const int ends = ::open(file.c_str(), O_RDWR | O_CLOEXEC);  // so that the writer need not wait for the reader
   REQUIRE(ends >= 0);
   const std::string text = "[cache]\nno_such_key = 1\n";
@@ -98,7 +98,7 @@ TEST_CASE("config: a file of more than the most bytes", "[config]") {
   const std::filesystem::path file = folder.path() / "large.toml";
   std::ofstream(file) << std::string((4u << 20u) + 1, '\n');
   CHECK(problems_of(file) ==
-        std::vector<std::string>{file.string() + ": found more than 4194304 bytes, expected at most those"});
+        std::vector<std::string>{file.string() + ": found more than the limit of 4194304 bytes"});
 }
 
 TEST_CASE("config: KILN_CONFIG names the file where no file is given", "[config]") {
