@@ -66,14 +66,14 @@ RingQueue* RingExecutor::queue_of(Fence fence) const {
 namespace {
 
 Status no_such_queue(Fence fence) {
-  return not_found("fence of queue " + std::to_string(fence.queue) + ": there is no such queue");
+  return not_found("fence of queue " + std::to_string(fence.queue) + ": this queue does not exist");
 }
 
 }  // namespace
 
 Result<Fence> RingExecutor::submit(Submission submission) noexcept {
   try {
-    if (submission.device == nullptr) return invalid_argument("submission: has no device");
+    if (submission.device == nullptr) return invalid_argument("submission has no device");
     const std::uint64_t entered_ns = submission.device->clock_ns();
     if (Status status = executor::check(submission, executor::Use::submit); !status.ok()) return status;
     const auto found = queue_of(submission.device);
@@ -120,9 +120,9 @@ Result<std::size_t> RingExecutor::wait_any(std::span<const Fence> fences, Deadli
   };
   bell_->listen(deadline, look);
   if (found) return *found;
-  const std::string who = std::to_string(fences.size()) + " fences";
-  if (hopeless) return not_found(who + ": none is in flight; their results were taken, or they were never submitted");
-  return timed_out(who + ": none finished by the deadline of the wait; the work goes on");
+  const std::string none = "none of the " + std::to_string(fences.size()) + " fences ";
+  if (hopeless) return not_found(none + "is in flight: their results were taken, or they were never submitted");
+  return timed_out(none + "finished by the deadline of the wait; the work continues");
 } catch (...) {
   return caught("wait");
 }
@@ -135,8 +135,8 @@ Result<std::shared_ptr<Recording>> RingExecutor::record(std::vector<Submission> 
       if (Status status = executor::check(submissions[i], executor::Use::record); !status.ok())
         return status.within(where);
       if (submissions[i].device == submissions[0].device) continue;
-      return invalid_argument(where + ": is for device " + submissions[i].device->info().id + ", expected " +
-                              submissions[0].device->info().id + " as the first");
+      return invalid_argument(where + " is for device " + submissions[i].device->info().id + ", expected device " +
+                              submissions[0].device->info().id + " of submission 0");
     }
     auto made = RecordedWork::create(std::move(submissions));
     if (!made) return std::move(made).error().within("recording");
@@ -159,11 +159,11 @@ Result<Fence> RingExecutor::replay(const std::shared_ptr<Recording>& recording, 
         if ((work = known.lock()) == recording) break;
       }
     }
-    if (work != recording) return invalid_argument("replay: the recording is another executor's");
+    if (work != recording) return invalid_argument("replay: the recording belongs to another executor");
     const std::uint64_t entered_ns = work->device()->clock_ns();
     const auto found = queue_of(work->device());
     if (!found) return found.error();
-    if (!work->begin()) return invalid_argument("replay: the recording is in flight still: wait for its fence first");
+    if (!work->begin()) return invalid_argument("replay: the recording is still in flight. Wait for its fence first");
     const auto value = found->queue->submit(work, deadline, entered_ns);
     if (!value) {
       work->release();

@@ -128,8 +128,8 @@ Result<std::uint64_t> RingQueue::submit(Job job, Deadline deadline, std::uint64_
     if (!pipeline_.refusal().ok()) return pipeline_.refusal();
     if (slot == nullptr && stopped()) return cancelled(name() + ": stopped on request while no slot was free");
     if (slot == nullptr) {
-      return timed_out(name() + ": no slot came free before the job's deadline; " + std::to_string(pipeline_.depth()) +
-                       " of " + std::to_string(pipeline_.depth()) + " in flight");
+      return timed_out(name() + ": no slot became free before the job's deadline: " +
+                       std::to_string(pipeline_.depth()) + " of " + std::to_string(pipeline_.depth()) + " in flight");
     }
     value = pipeline_.enter(*slot, std::move(job), deadline, entered_ns, wake);
     upload_apart = slot->upload_apart;

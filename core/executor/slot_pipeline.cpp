@@ -152,12 +152,13 @@ Status SlotPipeline::cancel(std::uint64_t value, Wake& wake) {
       return {};
     case Ring::Cancelled::too_late:
       return unavailable("fence " + std::to_string(value) + " of " + name_ +
-                         ": it is on the device already and runs to its end");
+                         " cannot be cancelled: the work is already on the device");
     default:
       break;
   }
   if (timeline_.state(value) == Timeline::State::gone) return timeline_.gone(value);
-  return not_found("fence " + std::to_string(value) + " of " + name_ + ": it is finished already");
+  return not_found("fence " + std::to_string(value) + " of " + name_ +
+                   " cannot be cancelled: the work has already finished");
 }
 
 void SlotPipeline::refuse(Status why) {
@@ -265,7 +266,7 @@ void SlotPipeline::upload(Claim& claim) {
       });
       if (!status.ok()) fail(slot, std::move(status));
     } catch (const std::exception& error) {
-      fail(slot, unavailable(std::string("the job could not be begun: ") + error.what()));
+      fail(slot, unavailable(std::string("the job could not be started: ") + error.what()));
     }
     park_if_abandoned();
     if (!slot.failure.ok()) continue;

@@ -39,7 +39,7 @@ void Timeline::advance() {
 Status Timeline::gone_locked(std::uint64_t value) const {
   const bool known = value != 0 && value <= last_;
   return not_found("fence " + std::to_string(value) + " of " + name_ +
-                   (known ? ": its result was taken already" : ": was never submitted"));
+                   (known ? ": the result was already taken" : " was never submitted"));
 }
 
 Status Timeline::gone(std::uint64_t value) const {
@@ -79,8 +79,8 @@ Result<Measurement> Timeline::wait(std::uint64_t value, Deadline deadline, std::
   if (!at->second.outcome) {
     const bool late = at->second.deadline.passed();
     at->second.late = at->second.late || late;
-    return timed_out(name_ + " had not finished submission " + std::to_string(value) + " at " +
-                     (late ? "the job's deadline" : "the deadline of the wait") + "; the work goes on there");
+    return timed_out(name_ + " has not finished submission " + std::to_string(value) + " by " +
+                     (late ? "the job's deadline" : "the deadline of the wait") + "; the work continues");
   }
   Result<Measurement> outcome = std::move(*at->second.outcome);
   at->second.outcome.reset();

@@ -124,7 +124,7 @@ Status check_count(std::string_view what, std::size_t given, std::size_t expecte
 Status check_programs(std::string_view what, const std::vector<ProgramHandle>& programs, std::size_t expected) {
   if (Status status = check_count(what, programs.size(), expected); !status.ok()) return status;
   for (std::size_t i = 0; i < programs.size(); ++i) {
-    if (!programs[i]) return invalid_argument(std::string(what) + ": number " + std::to_string(i) + " is empty");
+    if (!programs[i]) return invalid_argument(std::string(what) + ": element " + std::to_string(i) + " is empty");
   }
   return {};
 }
@@ -153,7 +153,7 @@ Status check_tensor(const TensorDecl& declared, const TensorArgument& given, Use
   const bool wants_constant = declared.role == TensorRole::constant;
   const auto who = [&] { return "tensor " + declared.name; };
   if (given.host != nullptr && given.constant != nullptr) {
-    return invalid_argument(who() + ": given as a tensor and as a Constant, expected one of them");
+    return invalid_argument(who() + ": both a tensor and a Constant given, expected only one");
   }
   if (wants_constant ? given.constant == nullptr : given.host == nullptr) {
     const std::string found = given.host != nullptr ? "a tensor" : given.constant != nullptr ? "a Constant" : "nothing";
@@ -187,8 +187,8 @@ Status check_against_plan(const Submission& submission, Use use) {
 }  // namespace
 
 Status check(const Submission& submission, Use use) {
-  if (submission.device == nullptr) return invalid_argument("submission: has no device");
-  if (submission.plan == nullptr) return invalid_argument("submission: has no plan");
+  if (submission.device == nullptr) return invalid_argument("submission has no device");
+  if (submission.plan == nullptr) return invalid_argument("submission has no plan");
   if (Status status = validate(*submission.plan); !status.ok()) return status;
   Status status = check_against_plan(submission, use);
   return status.ok() ? status : status.within("plan " + submission.plan->variant);

@@ -42,7 +42,7 @@ Result<ResourceUse::Use> ResourceUse::begin_turn(const DeviceInfo& device, Deadl
         turns.waiting.erase(mine);
         turned_.notify_all();
         if (stopped) return cancelled("stopped on request while device " + device.id + " waited for " + held);
-        return timed_out("device " + device.id + " had no turn on " + held);
+        return timed_out("device " + device.id + " timed out while it waited for " + held);
       }
       const Clock::time_point look = Deadline::after(turn_poll).at;
       turned_.wait_until(lock, stop == nullptr ? deadline.at : std::min(deadline.at, look));

@@ -113,7 +113,7 @@ RunOutcome Runner::run(Job& job, const std::shared_ptr<Device>& device, const Re
     return std::move(outcome);
   };
   if (request.may_run && !std::exchange(job.asked_to_run, true) && !request.may_run()) {
-    return ends_with(cancelled("stopped on request before its first run"), false);
+    return ends_with(cancelled("stopped on request before the first run"), false);
   }
   const InoutSnapshot snapshot(request);
   const std::uint32_t runs = std::max(request.repeat, 1u);
@@ -246,7 +246,7 @@ Runner::Attempt Runner::await(Fence fence, const std::atomic<bool>* stop, Deadli
   }
 }
 
-// With a timeout or a stop no slot came free.
+// With a timeout or a stop no slot became free.
 Runner::Attempt Runner::not_submitted(Status why) {
   const bool kept_out = why.code == StatusCode::timeout || why.code == StatusCode::cancelled;
   return {std::move(why), kept_out};

@@ -51,7 +51,7 @@ TEST_CASE("executor: passing the job's own deadline answers timeout; a later wai
   const auto late = executor->wait(fence, Deadline::never());
   REQUIRE_FALSE(late);
   CHECK(late.error().code == StatusCode::timeout);
-  CHECK_THAT(late.error().message, Catch::Contains("the job's deadline") && Catch::Contains("the work goes on"));
+  CHECK_THAT(late.error().message, Catch::Contains("the job's deadline") && Catch::Contains("the work continues"));
   device->release();
   REQUIRE(executor->wait(fence, Deadline::never()));
   CHECK(values_of(*job.output) == std::vector<float>{2});

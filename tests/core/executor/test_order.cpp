@@ -50,7 +50,7 @@ TEST_CASE("executor: as many jobs as slots reach the device, and never one more"
   const auto refused = executor->submit(late.submission);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == StatusCode::timeout);
-  CHECK_THAT(refused.error().message, Catch::Contains("synthetic:0") && Catch::Contains("no slot came free"));
+  CHECK_THAT(refused.error().message, Catch::Contains("synthetic:0") && Catch::Contains("no slot became free"));
   CHECK(device->submitted() == in_flight);
 
   device->release();

@@ -105,7 +105,7 @@ TEST_CASE("executor: a result is taken once", "[executor]") {
   const auto again = executor->wait(fence, Deadline::never());
   REQUIRE_FALSE(again);
   CHECK(again.error().code == StatusCode::not_found);
-  CHECK_THAT(again.error().message, Catch::Contains("taken already"));
+  CHECK_THAT(again.error().message, Catch::Contains("already taken"));
 }
 
 TEST_CASE("executor: a fence that nobody got is not found", "[executor]") {

@@ -46,7 +46,7 @@ TEST_CASE("executor: a wrong submission is refused with both sides of the mismat
   }
   SECTION("an empty program") {
     bad.programs[0] = {};
-    check_refused(*executor, bad, wrong, {"programs: number 0 is empty"});
+    check_refused(*executor, bad, wrong, {"programs: element 0 is empty"});
   }
   SECTION("prepare programs that the plan does not have") {
     bad.prepare_programs = good.programs;
@@ -78,7 +78,7 @@ TEST_CASE("executor: a wrong submission is refused with both sides of the mismat
   }
   SECTION("both at once") {
     bad.tensors[0].constant = weights;
-    check_refused(*executor, bad, wrong, {"tensor x", "expected one of them"});
+    check_refused(*executor, bad, wrong, {"tensor x", "expected only one"});
   }
   CHECK(device->submitted() == 0);
   CHECK(executor->wait(executor->submit(good).value(), Deadline::never()));

@@ -81,7 +81,7 @@ TEST_CASE("scripted devices: a hang is a timeout, its slot stays busy, and the o
   patient.timeout = std::chrono::milliseconds(50);
   const RunReport behind = scripted.run(patient);
   CHECK(behind.status.code == StatusCode::timeout);
-  CHECK_THAT(behind.status.message, Contains("no slot came free") && Contains("1 of 1 in flight"));
+  CHECK_THAT(behind.status.message, Contains("no slot became free") && Contains("1 of 1 in flight"));
 
   const RunReport other = scripted.run(with_time("simulated:1"));
   REQUIRE(other.status.text() == "ok");

@@ -85,7 +85,7 @@ TEST_CASE("runtime: devices that share a resource take turns in the order of the
   const auto late = resources.begin_turn(soft, soon(), nullptr);
   REQUIRE_FALSE(late);
   CHECK(late.error().code == StatusCode::timeout);
-  CHECK_THAT(late.error().message, Contains("device gl had no turn on cores, which device cpu uses"));
+  CHECK_THAT(late.error().message, Contains("device gl timed out while it waited for cores, which device cpu uses"));
   CHECK_FALSE(first->contended());
 
   std::atomic<bool> stop{true};
@@ -145,7 +145,7 @@ TEST_CASE("runtime: a job waits for its turn on the cores until its deadline, wh
   for (int i = 0; i < 5; ++i) {  // three failures in a row would set it aside
     const RunReport late = fixture.runtime().run(request);
     CHECK(late.status.code == StatusCode::timeout);
-    CHECK_THAT(late.status.message, Contains("beta had no turn on cores, which device alpha uses"));
+    CHECK_THAT(late.status.message, Contains("beta timed out while it waited for cores, which device alpha uses"));
     CHECK(late.device.id == "beta");
     CHECK(late.runs == 0);
   }
@@ -231,7 +231,7 @@ TEST_CASE("runtime: a device whose jobs hang is set aside, also if later jobs do
   request.timeout = std::chrono::milliseconds(20);
   for (int i = 0; i < 2; ++i) {
     const RunReport late = fixture.runtime().run(request);
-    CHECK_THAT(late.status.message, Contains("no slot came free"));
+    CHECK_THAT(late.status.message, Contains("no slot became free"));
   }
   request.timeout.reset();
   const RunReport after = fixture.runtime().run(request);
