@@ -166,7 +166,7 @@ Status check_inputs(const KernelSpec& spec, std::span<const HostTensor* const> c
   }
   if (passed.size() + 1 != declared.size()) {
     return invalid_argument("reference: " + std::to_string(passed.size()) + " inputs and constants, expected " +
-                            std::to_string(declared.size() - 1) + " (the bias as the spec says)");
+                            std::to_string(declared.size() - 1) + " (with a bias only if the spec has one)");
   }
   for (std::size_t i = 0; i < passed.size(); ++i) {
     Status status = check_size(declared[i].name, passed[i]->elements(), declared[i].bytes, passed[i]->dtype());
@@ -184,8 +184,7 @@ Status check_output(const KernelSpec& spec, std::span<const float> output) {
 Status check_bound(double bound, std::int64_t products) {
   if (std::isfinite(bound)) return {};
   return unsupported("reference: " + std::to_string(products) +
-                     " products in an output, expected fewer than 2^24: beyond, "
-                     "no error bound exists for fp32");
+                     " products in an output, expected fewer than 2^24: for more, fp32 has no error bound");
 }
 
 std::span<const float> floats_of(const HostTensor* tensor) {
@@ -306,7 +305,7 @@ Result<Comparison> compare_tensors(const HostTensor& actual, const HostTensor& e
     case DType::invalid:
       break;
   }
-  return internal_error("reference: a tensor without an element type");
+  return internal_error("reference: the tensor has no element type");
 }
 
 }  // namespace kiln::reference

@@ -138,7 +138,7 @@ Result<Expected> expect(const KernelSpec& spec, std::span<const HostTensor* cons
   if (Status status = validate(spec); !status.ok()) return status;
   const Operation& operation = operation_of(spec);
   if (!operation.is_layer) {
-    return unsupported("reference: " + std::string(operation.name) + ": has no reference, expected a layer");
+    return unsupported("reference: " + std::string(operation.name) + " has no reference, expected a layer");
   }
   const std::size_t wanted = operation.operands(spec).size() - 1;
   if (operands.size() != wanted) {
@@ -148,7 +148,7 @@ Result<Expected> expect(const KernelSpec& spec, std::span<const HostTensor* cons
   return std::visit(
       [&](const auto& held) -> Result<Expected> {
         if constexpr (is_layer<std::decay_t<decltype(held)>>) return expected_of(held, operands, threads);
-        return internal_error("reference: not a layer");
+        return internal_error("reference: the operation is not a layer");
       },
       spec);
 } catch (const std::bad_alloc&) {

@@ -152,5 +152,5 @@ TEST_CASE("compare: operands of another number, size or operation are refused", 
   ChainSpec chain;
   chain.tensors = {{{2}, TensorRole::input}, {{2}, TensorRole::output}};
   chain.steps = {{ActivationSpec{{2}}, {0, 1}}};
-  CHECK_THAT(reference::expect(chain, one).error().message, Catch::Contains("chain: has no reference"));
+  CHECK_THAT(reference::expect(chain, one).error().message, Catch::Contains("chain has no reference"));
 }
