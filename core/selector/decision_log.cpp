@@ -52,7 +52,7 @@ Status DecisionLog::open() {
   if (!S_ISREG(at.st_mode)) return io_error("file " + file_.string() + ": not a regular file");
   // What is appended would be appended to the file's other name too.
   if (at.st_nlink > 1) {
-    return io_error("file " + file_.string() + ": has " + std::to_string(at.st_nlink) + " names, expected 1");
+    return io_error("file " + file_.string() + ": has " + std::to_string(at.st_nlink) + " hard links, expected 1");
   }
   return {};
 }
@@ -226,7 +226,7 @@ Result<RecordedLog> read_decisions(const std::filesystem::path& log) {
     reader.read(*text);
   }
   if (any) return recorded;
-  return not_found(log.string() + ": there is no recorded log; [selector] log = true records one");
+  return not_found(log.string() + ": no decision log exists. Set [selector] log = true to record one");
 }
 
 }  // namespace kiln::selector

@@ -263,7 +263,7 @@ Result<UniqueFd> lock_model(const std::filesystem::path& folder) {
     case LockAnswer::taken:
       return fd;
     case LockAnswer::busy:
-      return unavailable("file " + file.string() + ": another process holds it");
+      return unavailable("file " + file.string() + ": another process holds its lock");
     default:
       return failed();
   }

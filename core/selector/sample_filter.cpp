@@ -71,7 +71,8 @@ bool is_above_roof(const KernelSpec& spec, const DeviceInfo& device, const Measu
 Status check_roof(const Effort& effort, const DeviceInfo& device, const Measurement& measurement) {
   if (!is_above_roof(effort, device, measurement)) return {};
   return internal_error("measured " + std::to_string(rate_of(effort, measurement)) + " GFLOP/s on " + device.id +
-                        ", whose roof is " + std::to_string(rate_limit(effort, device)) + ": the time is invalid");
+                        ", whose roof is " + std::to_string(rate_limit(effort, device)) +
+                        " GFLOP/s: the time is invalid");
 }
 
 Unfit judge(const ShapeBucket& work, const DeviceInfo& device, const Measurement& measurement,

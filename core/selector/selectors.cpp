@@ -27,7 +27,7 @@ constexpr const char* no_preference = "auto";
 }  // namespace
 
 std::optional<Result<Choice>> by_preference(const DeviceConfig& device, std::span<const Candidate> candidates) {
-  if (candidates.empty()) return unavailable("no device can serve: there is no candidate");
+  if (candidates.empty()) return unavailable("no device can serve: no candidate exists");
   if (device.prefer == no_preference) return std::nullopt;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     const std::string& id = candidates[i].device->id;
@@ -106,7 +106,7 @@ Result<std::unique_ptr<DeviceSelector>> LearningSelector::create(const SelectorC
   const SelectorConfig& config = context.config;
   if (!(config.ema_alpha > 0 && config.ema_alpha <= 1)) {
     return invalid_argument("[selector] ema_alpha = " + std::to_string(config.ema_alpha) +
-                            ": expected above 0, up to 1");
+                            ": expected more than 0 and at most 1");
   }
   if (!(config.exploration >= 0 && config.exploration <= 1)) {
     return invalid_argument("[selector] exploration = " + std::to_string(config.exploration) + ": expected 0 to 1");
@@ -205,7 +205,7 @@ Result<Explanation> LearningSelector::explain(const ShapeBucket& bucket, std::sp
     Explanation explanation;
     const std::lock_guard lock(mutex_);
     load_once();
-    if (candidates.empty()) return unavailable("no device can serve: there is no candidate");
+    if (candidates.empty()) return unavailable("no device can serve: no candidate exists");
     explanation.bucket = bucket.operation + " " + bucket.shape;
     const std::uint64_t jobs = jobs_of(bucket) + std::max(terms.repeat, 1u);
     const std::vector<Prospect> prospects = selector::prospects_of(model_, bucket, candidates, terms, jobs);

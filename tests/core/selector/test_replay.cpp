@@ -250,7 +250,7 @@ TEST_CASE("selector log: a file that is a link, a pipe or has a second name is n
   }
   SECTION("a second name") {
     std::filesystem::create_hard_link(other, file);
-    why = "has 2 names, expected 1";
+    why = "has 2 hard links, expected 1";
   }
   SECTION("a folder") {
     std::filesystem::create_directory(file);
