@@ -94,11 +94,11 @@ Result<std::string> BenchProcess::hear(Deadline deadline) {
       heard_.erase(0, end + 1);
       return line;
     }
-    if (heard_.size() > most_line_bytes) return internal_error("bench: the answer of the child is too long");
+    if (heard_.size() > most_line_bytes) return internal_error("bench: the answer of the child process is too long");
     if (paused()) return cancelled("bench: paused");
     if (interrupted_ != nullptr && interrupted_->load()) return cancelled("bench: interrupted");
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline.left()).count();
-    if (deadline.passed()) return timed_out("bench: no answer in time");
+    if (deadline.passed()) return timed_out("bench: the child process timed out");
     pollfd waited[] = {{child_->output(), POLLIN, 0}, {pauses_.get(), POLLIN, 0}};
     if (poll(waited, 2, static_cast<int>(std::clamp<std::int64_t>(left + 1, 1, 1000))) <= 0) continue;
     if (waited[0].revents == 0) continue;
@@ -154,7 +154,7 @@ Result<VariantSamples> BenchProcess::measure(std::string_view variant, std::uint
   const std::string how = stop(failure.code == StatusCode::device_lost ? time_to_crash : time_to_leave);
   if (prepares_) {  // no variant has run yet: none is to blame
     const bool hung = failure.code == StatusCode::timeout;
-    return unavailable("bench: no reference was made" + (hung ? " in time" : ": the process " + how));
+    return unavailable("bench: no reference was computed" + (hung ? " in time" : ": the process " + how));
   }
   if (failure.code == StatusCode::device_lost) failure.message = "bench: the process " + how;
   if (failure.code == StatusCode::timeout) {
@@ -191,7 +191,7 @@ Result<TuneOutcome> Autotuner::measure(const KernelSpec& spec, const std::string
   if (Status status = planner_.check_reads((*device)->info(), spec); !status.ok()) return status;
   const auto [generator, dialect] = planner_.generator_for((*device)->info(), &spec);
   auto* const tunable = dynamic_cast<TunableGenerator*>(generator);
-  if (tunable == nullptr) return unsupported(std::string(operation(spec)) + ": its generator has no variants to tune");
+  if (tunable == nullptr) return unsupported(std::string(operation(spec)) + ": the generator has no variants to tune");
   return tunable->tune(spec, (*device)->info(), dialect, bench, options);
 }
 
@@ -206,15 +206,15 @@ Status Autotuner::publish(const KernelSpec& spec, const std::string& name, const
 }
 
 Status Autotuner::start_background(std::function<bool()> busy) {
-  if (planner_.tuning() == nullptr) return unsupported("no generator that is loaded stores measurements");
+  if (planner_.tuning() == nullptr) return unsupported("no loaded generator stores measurements");
   if (config_.cache.read_only || config_.cache.directory.empty()) {
-    return unavailable("there is no cache folder that is written");
+    return unavailable("no writable cache folder is set");
   }
-  if (config_.selector.exploration <= 0) return unavailable("selector.exploration is 0: there is no time for it");
+  if (config_.selector.exploration <= 0) return unavailable("selector.exploration is 0, expected more than 0");
   const std::filesystem::path probe = PluginLoader::default_probe();
   std::error_code error;
   if (!std::filesystem::exists(probe, error)) {
-    return not_found("the program that measures is not there: " + (probe.empty() ? "kiln-probe" : probe.string()));
+    return not_found("program " + (probe.empty() ? "kiln-probe" : probe.string()) + " does not exist");
   }
 
   BackgroundTuning::Means means;

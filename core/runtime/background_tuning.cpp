@@ -42,12 +42,12 @@ class BackgroundTuning::PacedBench final : public VariantBench {
     VariantSamples all;
     for (std::uint32_t at_once = runs;;) {
       const std::uint64_t asked = now_ns();
-      if (!owner_.begin(&bench_)) return cancelled("tuning was ended");
+      if (!owner_.begin(&bench_)) return cancelled("tuning was stopped");
       const std::uint64_t begun = now_ns();
       waited_ns_ += begun - asked;
       auto samples = bench_.measure(variant, at_once, limit);
       const bool broken_off = owner_.end();
-      if (owner_.stop_) return cancelled("tuning was ended");
+      if (owner_.stop_) return cancelled("tuning was stopped");
       if (broken_off) {
         waited_ns_ += now_ns() - begun;
         at_once = 1;  // the pauses between jobs are short: what was measured in one is not lost in the next
@@ -170,7 +170,7 @@ void BackgroundTuning::tune(const RanShape& shape) {
 }
 
 Status BackgroundTuning::when_idle(const std::function<Status()>& work) {
-  if (!begin(nullptr)) return cancelled("tuning was ended");
+  if (!begin(nullptr)) return cancelled("tuning was stopped");
   Status status = work();
   (void)end();
   return status;
@@ -274,7 +274,7 @@ Result<UniqueFd> take_asked_turn(const std::filesystem::path& folder, const std:
   LockAnswer answer = try_lock(file.get());
   for (bool said = false; answer != LockAnswer::taken; answer = lock_until(file.get(), Deadline::after(look))) {
     if (answer == LockAnswer::failed) return UniqueFd();  // a filesystem without locks
-    if (stop != nullptr && stop->load()) return cancelled("tuning was ended while another process tuned");
+    if (stop != nullptr && stop->load()) return cancelled("tuning was stopped while another process tuned");
     if (!said) log.write(LogLevel::warning, "tuning", "waits: another process tunes for " + folder.string());
     said = true;
   }

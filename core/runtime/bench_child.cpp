@@ -131,7 +131,7 @@ class OutputGroups {
         const std::span<std::byte> bytes = (*tensor)->bytes();
         for (std::size_t done = 0; done < bytes.size();) {
           const ssize_t count = pread(file_, bytes.data() + done, bytes.size() - done, at);
-          if (count <= 0) return io_error(std::string("bench: reading outputs: ") + std::strerror(errno));
+          if (count <= 0) return io_error(std::string("bench: outputs cannot be read: ") + std::strerror(errno));
           done += static_cast<std::size_t>(count);
           at += count;
         }
@@ -149,7 +149,7 @@ class OutputGroups {
       const std::span<const std::byte> bytes = std::as_const(*tensor).bytes();
       for (std::size_t done = 0; done < bytes.size();) {
         const ssize_t count = pwrite(file_, bytes.data() + done, bytes.size() - done, at);
-        if (count <= 0) return io_error(std::string("bench: keeping an output: ") + std::strerror(errno));
+        if (count <= 0) return io_error(std::string("bench: an output cannot be written: ") + std::strerror(errno));
         done += static_cast<std::size_t>(count);
         at += count;
       }
@@ -213,19 +213,19 @@ struct Bench {
 
 Status open_kernel(Bench& bench, const std::string& name, const BenchSetup& setup) {
   const auto job = std::ranges::find(bench.config.jobs, name, &JobConfig::name);
-  if (job == bench.config.jobs.end()) return not_found("bench: there is no job '" + name + "'");
+  if (job == bench.config.jobs.end()) return not_found("bench: job '" + name + "' does not exist");
   auto request = data::make_request(*job);
   if (!request) return std::move(request).error();
   bench.request = std::move(*request);
   const auto* kernel = std::get_if<UserKernelSpec>(&bench.request.spec);
-  if (kernel == nullptr) return unsupported("bench: job '" + name + "' has no kernel of the user's own");
+  if (kernel == nullptr) return unsupported("bench: job '" + name + "' has no user kernel");
   if (Status status = check_parameters(*kernel); !status.ok()) return status;
   bench.request.device = setup.device;
   bench.request.verify = false;  // outputs are compared here: a wrong variant says nothing against the device
   bench.initial.emplace(bench.request);
   if (Status status = bench.groups.open(bench.request, *kernel, setup.outputs); !status.ok()) return status;
   if (bench.groups.has_results()) return {};
-  return unavailable("job '" + name + "' has no output or inout: there is nothing to compare its variants by");
+  return unavailable("job '" + name + "' has no output or inout, expected at least one to compare the variants");
 }
 
 Status prepare(Bench& bench, const BenchSetup& setup) {
@@ -281,7 +281,7 @@ Status judge(Bench& bench, const std::string& variant, VariantSamples& samples) 
   const auto group = bench.groups.group_of(bench.request, before);
   if (!group) return group.error().within("the output could not be compared");
   if (samples.agreement != 0 && *group != samples.agreement) {
-    return corrupt("wrong: its output differs from run to run");
+    return corrupt("wrong: the output differs from run to run");
   }
   before = samples.agreement = *group;
   return {};
@@ -327,7 +327,7 @@ Result<VariantSamples> serve(Bench& bench, const Say& say, const std::string& li
   const auto [end, error] =
       std::from_chars(tab == std::string::npos ? line_end : line.data() + tab + 1, line_end, runs);
   if (error != std::errc() || end != line_end) {
-    return invalid_argument("bench: '" + line + "', expected VARIANT and RUNS");
+    return invalid_argument("bench: found '" + line + "', expected VARIANT and RUNS");
   }
   const std::string variant = line.substr(0, tab);
   return measure(bench, say, variant, runs);

@@ -129,9 +129,11 @@ Result<std::string> BuildProcesses::receive(Child& child, Deadline deadline) {
   for (;;) {
     if (child.unread.size() >= sizeof bytes) {
       std::memcpy(&bytes, child.unread.data(), sizeof bytes);
-      if (bytes > most_frame_bytes) return internal_error("its answer is too long");
+      if (bytes > most_frame_bytes) return internal_error("the answer of the compiler's process is too long");
       if (child.unread.size() == sizeof bytes + bytes) return std::exchange(child.unread, {}).substr(sizeof bytes);
-      if (child.unread.size() > sizeof bytes + bytes) return internal_error("its answer has bytes after the end");
+      if (child.unread.size() > sizeof bytes + bytes) {
+        return internal_error("the compiler's process sent bytes after the end of the answer");
+      }
     }
     if (stop_requested()) return cancelled("stopped on request");
     // Where this process was stopped, the answer may have come in time: it is looked for once more.
@@ -140,12 +142,12 @@ Result<std::string> BuildProcesses::receive(Child& child, Deadline deadline) {
     pollfd waited{child.process.output(), POLLIN, 0};
     const int ready =
         poll(&waited, 1, static_cast<int>((late ? look_for_stop : std::min(left, look_for_stop)).count()));
-    if (ready == 0 && late) return timed_out("no answer in time");
+    if (ready == 0 && late) return timed_out("the compiler's process timed out");
     if (ready <= 0) continue;
     char part[64 << 10];
     const ssize_t count = read(child.process.output(), part, sizeof part);
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return device_lost("the process that builds ended");
+    if (count <= 0) return device_lost("the compiler's process ended");
     child.unread.append(part, static_cast<std::size_t>(count));
   }
 }
@@ -171,7 +173,7 @@ std::optional<Result<ProgramBinary>> BuildProcesses::build(const ProgramKey& key
   } else if (answer->end == killed) {
     // Its own limits do not end it like this: the machine or a control group was short of memory, or a person did it.
     return Result<ProgramBinary>(unavailable(message + "the compiler's process was killed (SIGKILL)" + limited +
-                                             ". See whether the system ran out of memory"));
+                                             ". Check whether the system ran out of memory"));
   } else if (why.code == StatusCode::device_lost) {
     message += "the compiler crashed: its process " + answer->end + limited + ". Simplify the kernel";
   } else {

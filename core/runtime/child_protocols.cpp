@@ -91,7 +91,7 @@ void add_program(KeyEncoder& fields, const ProgramBinary& program) {
 }
 
 Status no_frame(std::string_view what) {
-  return internal_error("a frame of another process is no " + std::string(what));
+  return internal_error("a frame of another process is not a valid " + std::string(what));
 }
 
 std::string framed(const Status& failure) {
@@ -208,7 +208,7 @@ Result<ProgramBinary> built_program_of(std::string_view frame) {
   const KeyField &first = fields->front(), &second = fields->back();
   if (first.name != "format" || second.name != "payload") return no_frame("answer");
   auto program = decode_payload(std::string(first.value), std::as_bytes(std::span(second.value)));
-  if (!program) return internal_error("the answer of another process: " + program.error().message);
+  if (!program) return internal_error("the answer of another process cannot be read: " + program.error().message);
   return program;
 }
 
@@ -332,7 +332,7 @@ Result<VariantSamples> answer_of(std::string_view line) {
       for (const StatusCode code : codes) {
         if (to_string(code) == word) return Status{code, json.at("message").get<std::string>()};
       }
-      return internal_error("bench: answered the unknown status '" + word + "'");
+      return internal_error("bench: the answer has the unknown status '" + word + "'");
     }
     VariantSamples samples;
     samples.wall_ns = json.at("wall_ns").get<std::vector<std::uint64_t>>();

@@ -262,7 +262,7 @@ Result<DeviceTable::OneDriver*> DeviceTable::owner_of(std::string_view id) {
   const std::lock_guard known_lock(known_mutex_);
   auto at = known_.find(id);
   if (at == known_.end()) at = known_.find(id.substr(0, id.find(':')));  // its driver could not start
-  if (at == known_.end()) return internal_error("device " + std::string(id) + ": its driver lists nothing");
+  if (at == known_.end()) return internal_error("device " + std::string(id) + ": its driver lists no devices");
   const DeviceInfo device = as_it_is(at->second.info);
   if (!device.usable) return unavailable("device " + std::string(id) + ": " + device.why_not);
   return at->second.driver;

@@ -334,7 +334,7 @@ Status give_blocks(const fs::path& folder) {
   while (error == EINTR) error = posix_fallocate(file->get(), 0, mapped_bytes);
   if (error == 0) return {};
   if (at.st_size == 0) unlinkat(inner->get(), mapped_file, 0);
-  return system_error(what, "cannot be given its " + std::to_string(mapped_bytes) + " bytes", error);
+  return system_error(what, "cannot be extended to " + std::to_string(mapped_bytes) + " bytes", error);
 }
 
 }  // namespace

@@ -70,7 +70,8 @@ Status check_tensors(const RunRequest& request) {
     const bool constant = declared[i].role == TensorRole::constant;
     const bool on_device = !constant && given.device != nullptr;  // of a pipeline
     if (constant ? given.constant == nullptr : !on_device && given.host == nullptr) {
-      return invalid_argument("tensor " + declared[i].name + ": expected a " + (constant ? "Constant" : "host tensor"));
+      return invalid_argument("tensor " + declared[i].name + ": no " + (constant ? "Constant" : "host tensor") +
+                              " given");
     }
     const std::size_t bytes = constant    ? given.constant->tensor().bytes().size()
                               : on_device ? static_cast<std::size_t>(given.device->bytes)
@@ -87,7 +88,8 @@ Status check_tensors(const RunRequest& request) {
 Status check_on_host(const RunRequest& request) {
   for (std::size_t i = 0; i < request.tensors.size(); ++i) {
     if (request.tensors[i].device == nullptr) continue;
-    return invalid_argument("tensor " + tensors_of(request.spec)[i].name + ": a DeviceTensor given, expected a tensor");
+    return invalid_argument("tensor " + tensors_of(request.spec)[i].name +
+                            ": a DeviceTensor given, expected a host tensor");
   }
   return {};
 }

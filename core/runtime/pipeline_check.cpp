@@ -27,18 +27,18 @@ Status PipelineChecker::check_request() const {
     const auto named = [&](const PipelineTensor& tensor) { return tensor.name == expected.tensor; };
     const auto found = std::ranges::find_if(pipeline_.tensors, named);
     if (found != pipeline_.tensors.end() && is_result(*found)) continue;
-    return invalid_argument("expected: tensor '" + expected.tensor + "': is no result of the pipeline");
+    return invalid_argument("expected: tensor '" + expected.tensor + "' is not a result of the pipeline");
   }
   for (std::size_t i = 0; i < pipeline_.tensors.size(); ++i) {
     const PipelineTensor& tensor = pipeline_.tensors[i];
     if (tensor.access == Access::invalid || tensor.host != nullptr) continue;
-    return invalid_argument("tensor '" + tensor.name + "': has no host tensor, expected one to read or write");
+    return invalid_argument("tensor '" + tensor.name + "' has no host tensor to read or write");
   }
   const auto has_tensor = [](const ExpectedTensor& expected) { return expected.output.tensor != nullptr; };
   const bool has_expected = std::ranges::any_of(request_.expected, has_tensor);
   if (request_.check != PipelineCheck::final || has_expected || all_have_references()) return {};
-  return invalid_argument("verify: there is nothing to compare the results of pipeline '" + pipeline_.name +
-                          "' with. Give `expect` for a result, or use --verify=steps");
+  return invalid_argument("verify: the results of pipeline '" + pipeline_.name +
+                          "' have no reference to compare with. Give `expect` for a result, or use --verify=steps");
 }
 
 bool PipelineChecker::all_have_references() const {
@@ -101,9 +101,9 @@ Status PipelineChecker::compare_with_chain(RunReport& report) {
       if (request_.check == PipelineCheck::steps) continue;  // compared with the results of the steps
       char found[32];
       std::snprintf(found, sizeof found, "%.2g", bound);
-      return invalid_argument("verify: tensor '" + tensor.name + "': the rounding of the steps may sum up to " + found +
-                              " times its largest element, expected less than 1. Give it a tolerance, or use "
-                              "--verify=steps");
+      return invalid_argument("verify: tensor '" + tensor.name + "': the rounding errors of the steps may add up to " +
+                              found + " times the largest element, expected a factor less than 1. Set a tolerance, "
+                              "or use --verify=steps");
     }
     const Tolerance tolerance = given.value_or(Tolerance{largest * bound, 0});
     const auto compared = reference::compare_tensors(*tensor.host, **expected, tolerance);

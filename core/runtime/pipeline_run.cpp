@@ -466,13 +466,14 @@ RunReport Runtime::run(const PipelineRequest& request) {
 
 Result<std::unique_ptr<RecordedRequests>> Runtime::record(PipelineRequest request) try {
   if (request.repeat > 1 || request.progress) {
-    return invalid_argument("pipeline '" + request.pipeline.name + "': asks for " +
-                            (request.progress ? "its progress" : std::to_string(request.repeat) + " repeats") +
-                            ", expected none: each replay runs it once");
+    return invalid_argument("pipeline '" + request.pipeline.name + "': " +
+                            (request.progress ? "a progress callback given, expected none"
+                                              : std::to_string(request.repeat) + " repeats given, expected 1") +
+                            ": each replay runs the pipeline once");
   }
   if (request.timeout || request.stop != nullptr) {
     return invalid_argument("pipeline '" + request.pipeline.name +
-                            "': has a timeout or a stop of its own; they are those of the replay");
+                            "': a timeout or a stop flag given, expected none. Give them to each replay");
   }
   const RuntimeState::JobScope background_waits(*state_);
   auto own = std::make_unique<PipelineRequest>(std::move(request));

@@ -345,14 +345,14 @@ Status Planner::check_reads(const DeviceInfo& device, const KernelSpec& spec) co
   if (read.empty()) read = "nothing";
   const auto* const kernel = std::get_if<UserKernelSpec>(&spec);
   if (kernel == nullptr) {
-    return unsupported("device " + device.id + ": no loaded generator writes what it reads (" + read + ")");
+    return unsupported("device " + device.id + ": no loaded generator writes a language of the device (" + read + ")");
   }
   const auto reads = std::ranges::find(device.dialects, kernel->dialect) != device.dialects.end();
   const bool spirv = kernel->dialect == Dialect::code_object && kernel->path.ends_with(".spv");
   const std::string dialect(spirv ? "SPIR-V" : to_string(kernel->dialect));
   if (reads)
     return unsupported("device " + device.id + " cannot run kernel " + kernel->path +
-                       ": no loaded plugin prepares kernels in " + dialect + ", expected one such as dynamic_shaders");
+                       ": no loaded plugin prepares kernels in " + dialect + ". Load one such as dynamic_shaders");
   return unsupported("device " + device.id + " cannot run kernel " + kernel->path + ": written in " + dialect +
                      ", expected " + read);
 }

@@ -169,11 +169,11 @@ class Builder {
 
   Result<ProgramBinary> serve(const BuildRequest& request) {
     auto source = source_of(request.material);
-    if (!source) return not_found("the key of the program holds no source");
+    if (!source) return not_found("the key of the program contains no source");
     source->files = request.files;
     if (key_of(*source, device_->info(), {}).material != request.material) {
-      return not_found("another device or driver than its parent's: " + device_->info().name + ", " +
-                       device_->info().driver);
+      return not_found("the device or the driver differs from that of the parent process: " + device_->info().name +
+                       ", " + device_->info().driver);
     }
     return request.stored ? try_stored(*source, *request.stored) : build(*source);
   }

@@ -17,8 +17,8 @@ Status check_positions(const UserKernelSpec& kernel) {
   if (kernel.uniforms.empty() && std::ranges::all_of(kernel.bindings, by_position)) return {};
   return unsupported(
       "kernel " + kernel.path +
-      ": the device reports no interface of its programs, so uniforms, local memory and bindings by name "
-      "or number cannot be provided");
+      ": the device does not report the interface of a program, so uniforms, local memory and bindings by name "
+      "or number are not supported");
 }
 
 // Finds what of the request provides each resource of its programs.

@@ -25,12 +25,12 @@ namespace {
 Status check_recordable(const RunRequest& request) {
   if (Status status = validate(request.spec); !status.ok()) return status;
   if (request.repeat > 1)
-    return invalid_argument("asks for " + std::to_string(request.repeat) + " repeats, expected 1");
+    return invalid_argument(std::to_string(request.repeat) + " repeats given, expected 1: each replay runs once");
   if (!request.device.empty()) {
-    return invalid_argument("asks for device " + request.device + "; one device serves the whole recording");
+    return invalid_argument("device " + request.device + " given, expected none: one device runs the whole recording");
   }
   if (request.timeout || request.stop != nullptr) {
-    return invalid_argument("has a timeout or a stop of its own; they are those of the replay");
+    return invalid_argument("a timeout or a stop flag given, expected none. Give them to each replay");
   }
   if (Status status = check_tensors(request); !status.ok()) return status;
   if (Status status = check_on_host(request); request.verify && !status.ok()) return status.within("verify");
@@ -77,10 +77,12 @@ Status check_comparable(const std::vector<RunRequest>& requests, std::size_t com
     for (std::size_t other = 0; other < requests.size(); ++other) {
       const std::string whom = "request " + std::to_string(other) + " '" + requests[other].name + "'";
       if (other < compared && is_written(declared[i].role) && names(requests[other], tensor, is_read)) {
-        return invalid_argument("cannot be verified: " + whom + " before it reads its tensor " + declared[i].name);
+        return invalid_argument("cannot be verified: the earlier " + whom + " reads this request's tensor " +
+                                declared[i].name);
       }
       if (other > compared && names(requests[other], tensor, is_written)) {
-        return invalid_argument("cannot be verified: " + whom + " after it writes its tensor " + declared[i].name);
+        return invalid_argument("cannot be verified: the later " + whom + " writes this request's tensor " +
+                                declared[i].name);
       }
     }
   }
@@ -246,8 +248,8 @@ RunReport Runtime::replay(RecordedRequests& recorded, const ReplayTerms& terms) 
     // Before anything is written to tensors that the device may still use.
     report.status = made.recording->in_flight()
                         ? invalid_argument(
-                              "replay: the recording is in flight still: a replay before timed out or was "
-                              "cancelled, and the device has not finished it")
+                              "replay: the recording is still in flight: an earlier replay timed out or was "
+                              "cancelled, and the device has not finished that replay")
                         : made.replay_once(terms, report);
     if (report.status.code == StatusCode::device_lost) {
       const std::string aside = state_->parts->devices.set_aside(report.device.id, report.status, made.device.get());

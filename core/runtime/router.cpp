@@ -161,7 +161,7 @@ Result<std::vector<DeviceInfo>> Router::candidates(Job& job) {
   const std::string one = wanted(request) == "auto" ? std::string() : wanted(request);
   if (!one.empty() && !job.refused.contains(one)) {
     if (Status status = devices_.check_name(one); !status.ok()) return status;
-    Status why = unavailable("device " + one + ": its driver does not list it");
+    Status why = unavailable("device " + one + ": its driver does not list this device");
     for (const DeviceInfo& device : devices_.enumerate_for(one)) {
       // A driver that could not start is listed under its own name, and stands for all of its devices.
       if (device.id != one && device.id != one.substr(0, one.find(':'))) continue;
@@ -231,7 +231,7 @@ Status Router::nothing_offered(Job& job) {
       add(status.message);
     }
   }
-  if (count == 0) return unavailable("no device can serve: there is none");
+  if (count == 0) return unavailable("no device can serve: no device exists");
   return unavailable("no device can serve:" + std::string(count == 1 ? " " : "\n  ") + reasons);
 }
 

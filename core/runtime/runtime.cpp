@@ -300,7 +300,7 @@ Status register_core(Registry& registry) {
 Result<std::unique_ptr<ProgramCache>> open_program_cache(const CacheConfig& config, Log log, const CacheWaits& waits,
                                                          const RemoteStores* stores) {
   if (config.name != "tiered") {
-    return unsupported("cache '" + config.name + "': core has 'tiered'; others are a plugin's and need a Runtime");
+    return unsupported("cache '" + config.name + "': not available without a Runtime, expected 'tiered'");
   }
   ProcessSharing sharing;
   sharing.flight_patience = waits.thread;

@@ -90,8 +90,8 @@ Status check_verifiable(const RunRequest& request) {
   if (!request.verify || operation_of(request.spec).is_layer) return {};
   const auto has_reference = [](const ExpectedOutput& expected) { return expected.tensor != nullptr; };
   if (std::ranges::any_of(request.expected, has_reference)) return {};
-  return invalid_argument("verify: there is nothing to compare the results of job '" + request.name +
-                          "' with. Give `expect` for a result, or leave verify out");
+  return invalid_argument("verify: the results of job '" + request.name +
+                          "' have no reference to compare with. Give `expect` for a result, or leave verify out");
 }
 
 void poison_outputs(const RunRequest& request) {

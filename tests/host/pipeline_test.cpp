@@ -296,7 +296,7 @@ TEST_CASE("a bound that says nothing is refused, unless the result has a toleran
   const Finished refused = place.run(begin + "tensors.y = { output = \"y.npy\" }\n" + steps);
   CHECK(refused.status != 0);
   CHECK_THAT(refused.err + refused.out,
-             Contains("tensor 'y': the rounding of the steps may sum up to") && Contains("Give it a tolerance"));
+             Contains("tensor 'y': the rounding errors of the steps may add up to") && Contains("Set a tolerance"));
   CHECK_FALSE(fs::exists(place.folder / "y.npy"));
   const Finished given = place.run(begin + "tensors.y = { output = \"y.npy\", tolerance = 1e-5 }\n" + steps);
   INFO(given.err << given.out);

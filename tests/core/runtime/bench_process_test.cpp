@@ -143,7 +143,7 @@ TEST_CASE("runtime::bench_process: a child that ends while it prepares says noth
   const auto bench = child.bench();
   const auto killed = bench->measure("killed", 1, seconds(20));
   CHECK(killed.error().code == StatusCode::unavailable);
-  CHECK_THAT(killed.error().message, Catch::Contains("no reference was made") && Catch::Contains("SIGKILL"));
+  CHECK_THAT(killed.error().message, Catch::Contains("no reference was computed") && Catch::Contains("SIGKILL"));
   CHECK(bench->measure("good", 1, seconds(20)).has_value());
 }
 

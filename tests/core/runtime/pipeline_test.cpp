@@ -169,10 +169,10 @@ TEST_CASE("pipeline: expected results are compared, and must be results") {
   CHECK(failed.verified == false);
   CHECK_THAT(failed.status.message, Contains("want.npy"));
   request.expected[0].tensor = "a";
-  CHECK_THAT(fixture.runtime().run(request).status.message, Contains("tensor 'a': is no result"));
+  CHECK_THAT(fixture.runtime().run(request).status.message, Contains("tensor 'a' is not a result"));
   request.expected.clear();
   request.pipeline.tensors[4].host = nullptr;
-  CHECK_THAT(fixture.runtime().run(request).status.message, Contains("tensor 'y': has no host tensor"));
+  CHECK_THAT(fixture.runtime().run(request).status.message, Contains("tensor 'y' has no host tensor"));
 }
 
 TEST_CASE("pipeline: what a user's kernel in it computes is not the device's fault") {
