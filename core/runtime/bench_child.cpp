@@ -131,7 +131,10 @@ class OutputGroups {
         const std::span<std::byte> bytes = (*tensor)->bytes();
         for (std::size_t done = 0; done < bytes.size();) {
           const ssize_t count = pread(file_, bytes.data() + done, bytes.size() - done, at);
-          if (count <= 0) return io_error(std::string("bench: outputs cannot be read: ") + std::strerror(errno));
+          if (count <= 0) {
+            return io_error(std::string("bench: outputs cannot be read: ") +
+                            (count == 0 ? "the file ends too early" : std::strerror(errno)));
+          }
           done += static_cast<std::size_t>(count);
           at += count;
         }
