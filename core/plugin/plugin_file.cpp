@@ -40,7 +40,7 @@ std::string refusal(const fs::path& folder) {
 Result<fs::path> find_plugin(const std::string& name, std::span<const fs::path> folders) {
   constexpr std::size_t most_letters = sizeof(PluginNote::name) - 1;
   if (name.empty() || name.size() > most_letters || !std::ranges::all_of(name, plain)) {
-    return invalid_argument("'" + name + "' is no plugin's name: expected 1 to " + std::to_string(most_letters) +
+    return invalid_argument("invalid name: expected 1 to " + std::to_string(most_letters) +
                             " letters, digits, '_' or '-'");
   }
   std::string searched;
@@ -50,7 +50,8 @@ Result<fs::path> find_plugin(const std::string& name, std::span<const fs::path> 
     if (folder.is_absolute() && fs::symlink_status(path, error).type() != fs::file_type::not_found) return path;
     searched += (searched.empty() ? "" : "; ") + refusal(folder);
   }
-  return not_found("no file " + name + ".so in: " + (searched.empty() ? "no folder at all" : searched));
+  return not_found("file " + name + ".so: " +
+                   (searched.empty() ? "no plugin folder is set" : "not found in: " + searched));
 }
 
 namespace {

@@ -29,14 +29,14 @@ struct Loading {  // what one call of load() works with
   Log log;
 };
 
-// "…; it is tried again at the next start", or in how long, and by which command at once.
+// "…. Kiln tries again at the next start", or in how long, and by which command at once.
 Status tried_again_later(const ProbeVerdict& verdict) {
   const std::int64_t left_s = verdict.again_at_s - std::time(nullptr);
   std::string when = left_s <= 0
                          ? "at the next start"
-                         : "at the first start after " + std::to_string(left_s) + " s, or by `kiln plugins --retry`";
+                         : "at the first start after " + std::to_string(left_s) + " s, or with `kiln plugins --retry`";
   return timed_out(verdict.status.message + ", " + std::to_string(verdict.attempts) +
-                   (verdict.attempts == 1 ? " time" : " times") + " in a row: it is tried again " + when);
+                   (verdict.attempts == 1 ? " time" : " times") + " in a row. Kiln tries again " + when);
 }
 
 Status judge(const PluginFile& file, Loading& loading, PluginReport& report) {
@@ -49,7 +49,7 @@ Status judge(const PluginFile& file, Loading& loading, PluginReport& report) {
   }
   report.trial = PluginTrial::probed;
   if (loading.probe.empty())
-    return unavailable("a plugin that was not seen before is tried in kiln-probe, and there is none");
+    return unavailable("a new plugin is loaded in kiln-probe first, and the path of kiln-probe is unknown");
   const std::uint32_t patience = hung ? patience_after(known->attempts) : 1;
   const auto verdict = probe_plugin(loading.probe, report.path, patience * loading.probe_timeout);
   if (!verdict) return verdict.error();
@@ -133,11 +133,11 @@ namespace {
 
 Status call_register(const PluginEntry& entry, Registry& registry, Log log) {
   try {
-    return entry.register_fn(registry, {entry.note.name, log}).within("it could not register");
+    return entry.register_fn(registry, {entry.note.name, log}).within("register function failed");
   } catch (const std::exception& error) {
-    return internal_error(std::string("it threw while registering: ") + error.what());
+    return internal_error(std::string("register function threw an exception: ") + error.what());
   } catch (...) {
-    return internal_error("it threw while registering: something that is no std::exception");
+    return internal_error("register function threw an object that is not a std::exception");
   }
 }
 
@@ -157,10 +157,10 @@ Result<LoadedPlugin> LoadedPlugin::open(const std::filesystem::path& path, const
   if (!library) return std::move(library).error();
   const auto* entry = static_cast<const PluginEntry*>(library->symbol(plugin_entry_symbol));
   if (entry == nullptr) {
-    return corrupt(std::string("it has a note of Kiln but does not export the object ") + plugin_entry_symbol);
+    return corrupt(std::string("has a Kiln note but does not export the symbol ") + plugin_entry_symbol);
   }
   if (Status status = compare_notes(note, entry->note); !status.ok()) return status;
-  if (entry->register_fn == nullptr) return corrupt("its object has no register function");
+  if (entry->register_fn == nullptr) return corrupt("exported object has no register function");
   LoadedPlugin plugin{std::move(library).value(), {}};
   if (Status status = call_register(*entry, plugin.registered, log); !status.ok()) return status;
   return plugin;

@@ -22,17 +22,17 @@ std::string text_of(const char (&field)[size]) {
 template <std::size_t size>
 Status check_text(std::string_view what, const char (&field)[size]) {
   const char* end = std::find(field, field + size, '\0');
-  if (end == field + size) return corrupt("its Kiln note has a " + std::string(what) + " without an end");
+  if (end == field + size) return corrupt("Kiln note has a " + std::string(what) + " without a NUL at the end");
   for (const char* at = field; at != end; ++at) {
-    if (*at < ' ' || *at > '~') return corrupt("its Kiln note has a " + std::string(what) + " that is not plain text");
+    if (*at < ' ' || *at > '~') return corrupt("Kiln note has a " + std::string(what) + " that is not printable ASCII");
   }
   return {};
 }
 
 Status difference(std::string_view field, const std::string& in_file, const std::string& in_memory) {
   if (in_file == in_memory) return {};
-  return corrupt("its note and its object differ in " + std::string(field) + ": '" + in_file + "' in the file, '" +
-                 in_memory + "' in memory");
+  return corrupt("Kiln note and exported object differ in " + std::string(field) + ": '" + in_file +
+                 "' in the file, '" + in_memory + "' in memory");
 }
 
 }  // namespace
@@ -42,8 +42,8 @@ Result<PluginNote> parse_plugin_note(std::span<const std::byte> file) {
   if (!notes) return std::move(notes).error();
   const auto ours = [](const ElfNote& note) { return note.owner == note_owner && note.type == note_type; };
   const auto count = std::ranges::count_if(*notes, ours);
-  if (count == 0) return corrupt("not a Kiln plugin: it has no note of Kiln");
-  if (count > 1) return corrupt("it has " + std::to_string(count) + " notes of Kiln, expected one");
+  if (count == 0) return corrupt("not a Kiln plugin: found no Kiln note");
+  if (count > 1) return corrupt("found " + std::to_string(count) + " Kiln notes, expected 1");
   const std::span<const std::byte> contents = std::ranges::find_if(*notes, ours)->contents;
 
   PluginNote note{};
@@ -52,7 +52,7 @@ Result<PluginNote> parse_plugin_note(std::span<const std::byte> file) {
     if (note.abi != plugin_abi) return note;
   }
   if (contents.size() != sizeof note) {
-    return corrupt("its Kiln note has " + std::to_string(contents.size()) + " bytes, expected " +
+    return corrupt("Kiln note has " + std::to_string(contents.size()) + " bytes, expected " +
                    std::to_string(sizeof note));
   }
   std::memcpy(&note, contents.data(), sizeof note);
@@ -65,18 +65,16 @@ Result<PluginNote> parse_plugin_note(std::span<const std::byte> file) {
 
 Status check_note(const PluginNote& note, std::string_view file_name) {
   if (note.abi != plugin_abi) {
-    const bool older = note.abi < plugin_abi;
-    return unsupported("built for plugin ABI " + std::to_string(note.abi) + ", " + (older ? "older" : "newer") +
-                       " than this Kiln's " + std::to_string(plugin_abi) +
-                       (older ? ": rebuild the plugin" : ": it needs a newer Kiln"));
+    return unsupported("built for plugin ABI " + std::to_string(note.abi) + ", expected " + std::to_string(plugin_abi) +
+                       (note.abi < plugin_abi ? ". Rebuild the plugin" : ". Install a newer Kiln"));
   }
   if (text_of(note.fingerprint) != build_fingerprint) {
-    return unsupported("build fingerprint '" + text_of(note.fingerprint) + "', this Kiln's is '" + build_fingerprint +
-                       "'");
+    return unsupported("build fingerprint '" + text_of(note.fingerprint) + "', expected '" + build_fingerprint +
+                       "' as of this Kiln");
   }
   if (text_of(note.name) != file_name) {
-    return invalid_argument("it calls itself '" + text_of(note.name) + "', its file is named '" +
-                            std::string(file_name) + "'");
+    return invalid_argument("name in the Kiln note is '" + text_of(note.name) + "', expected '" +
+                            std::string(file_name) + "' as in the file name");
   }
   return {};
 }
@@ -170,8 +168,8 @@ std::string type_name(std::uint16_t type) {
 }
 
 Status truncated(Bytes file, std::string_view what, std::uint64_t offset, std::uint64_t bytes) {
-  return corrupt("truncated: it has " + std::to_string(file.size()) + " bytes, and its " + std::string(what) +
-                 " takes " + std::to_string(bytes) + " bytes at offset " + std::to_string(offset));
+  return corrupt("truncated: file has " + std::to_string(file.size()) + " bytes, expected " + std::string(what) +
+                 " of " + std::to_string(bytes) + " bytes at offset " + std::to_string(offset));
 }
 
 bool inside(Bytes file, std::uint64_t offset, std::uint64_t bytes) noexcept {
@@ -188,22 +186,18 @@ T read(Bytes file, std::uint64_t offset) noexcept {
 
 Result<Header> read_header(Bytes file) {
   if (file.size() < SELFMAG || std::memcmp(file.data(), ELFMAG, SELFMAG) != 0) {
-    return corrupt("not an ELF file: it has " + std::to_string(file.size()) +
-                   " bytes and does not begin with \"\\x7fELF\"");
+    return corrupt("not an ELF file: " + std::to_string(file.size()) + " bytes that do not begin with \"\\x7fELF\"");
   }
   if (!inside(file, 0, sizeof(Header))) return truncated(file, "ELF header", 0, sizeof(Header));
   const auto header = read<Header>(file, 0);
   if (header.e_ident[EI_CLASS] != host_class) {
-    return unsupported("built for " + class_name(header.e_ident[EI_CLASS]) + ", this process is " +
-                       class_name(host_class));
+    return unsupported("built for " + class_name(header.e_ident[EI_CLASS]) + ", expected " + class_name(host_class));
   }
   if (header.e_ident[EI_DATA] != host_order) {
-    return unsupported("built for " + order_name(header.e_ident[EI_DATA]) + " machines, this one is " +
-                       order_name(host_order));
+    return unsupported("built for " + order_name(header.e_ident[EI_DATA]) + ", expected " + order_name(host_order));
   }
   if (header.e_machine != host_machine) {
-    return unsupported("built for " + machine_name(header.e_machine) + ", this machine is " +
-                       machine_name(host_machine));
+    return unsupported("built for " + machine_name(header.e_machine) + ", expected " + machine_name(host_machine));
   }
   if (header.e_type != ET_DYN) return unsupported(type_name(header.e_type) + ", expected a shared library");
   return header;
@@ -213,7 +207,7 @@ Result<std::vector<Segment>> read_segments(Bytes file, const Header& header) {
   if (header.e_phnum == 0 || header.e_phnum > most_segments || header.e_phentsize != sizeof(Segment)) {
     return corrupt("inconsistent: " + std::to_string(header.e_phnum) + " program headers of " +
                    std::to_string(header.e_phentsize) + " bytes, expected 1 to " + std::to_string(most_segments) +
-                   " of " + std::to_string(sizeof(Segment)));
+                   " of " + std::to_string(sizeof(Segment)) + " bytes");
   }
   const std::uint64_t table_bytes = std::uint64_t{header.e_phnum} * sizeof(Segment);
   if (!inside(file, header.e_phoff, table_bytes))
@@ -235,8 +229,8 @@ Status check_sections(Bytes file, const Header& header) {
   if (header.e_shoff == 0 || header.e_shnum == 0) return {};
   if (header.e_shnum > most_sections || header.e_shentsize != sizeof(Section)) {
     return corrupt("inconsistent: " + std::to_string(header.e_shnum) + " section headers of " +
-                   std::to_string(header.e_shentsize) + " bytes, expected up to " + std::to_string(most_sections) +
-                   " of " + std::to_string(sizeof(Section)));
+                   std::to_string(header.e_shentsize) + " bytes, expected at most " + std::to_string(most_sections) +
+                   " of " + std::to_string(sizeof(Section)) + " bytes");
   }
   const std::uint64_t table_bytes = std::uint64_t{header.e_shnum} * sizeof(Section);
   if (!inside(file, header.e_shoff, table_bytes))
@@ -260,7 +254,7 @@ Status append_notes(Bytes segment, std::uint64_t alignment, std::vector<ElfNote>
     const std::uint64_t owner_at = at + sizeof header;
     const std::uint64_t contents_at = padded(owner_at + header.n_namesz);
     if (!inside(segment, owner_at, header.n_namesz) || !inside(segment, contents_at, header.n_descsz)) {
-      return corrupt("inconsistent: a note of " + std::to_string(header.n_descsz) + " bytes leaves its segment of " +
+      return corrupt("inconsistent: note of " + std::to_string(header.n_descsz) + " bytes exceeds the segment of " +
                      std::to_string(segment.size()) + " bytes");
     }
     const auto* owner = reinterpret_cast<const char*>(segment.data() + owner_at);
@@ -284,8 +278,8 @@ Result<std::vector<ElfNote>> read_elf_notes(Bytes file) {
   for (const Segment& segment : *segments) {
     if (segment.p_type != PT_NOTE) continue;
     if (segment.p_filesz > most_note_bytes) {
-      return corrupt("inconsistent: a note segment of " + std::to_string(segment.p_filesz) + " bytes, expected up to " +
-                     std::to_string(most_note_bytes));
+      return corrupt("inconsistent: note segment has " + std::to_string(segment.p_filesz) +
+                     " bytes, expected at most " + std::to_string(most_note_bytes));
     }
     Status status = append_notes(file.subspan(segment.p_offset, segment.p_filesz), segment.p_align, notes);
     if (!status.ok()) return status;

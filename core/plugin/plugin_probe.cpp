@@ -55,8 +55,8 @@ std::string signal_name(int number) {
 
 ProbeVerdict crashed(std::string how) {
   return {VerdictKind::crashed,
-          unsupported("it " + std::move(how) +
-                      " when kiln-probe tried it: blocked until its file changes or `kiln plugins --retry` is run")};
+          unsupported(std::move(how) +
+                      " in kiln-probe: blocked until the plugin file changes or `kiln plugins --retry` is run")};
 }
 
 // Signals that others send, not what a plugin does to itself.
@@ -70,14 +70,14 @@ Result<ProbeVerdict> judge(std::optional<int> status, const std::string& answer)
   if (WIFSIGNALED(*status)) {
     const std::string name = signal_name(WTERMSIG(*status));
     if (from_outside(WTERMSIG(*status)))
-      return unavailable("kiln-probe was killed with " + name + " while it tried it");
+      return unavailable("kiln-probe was killed with " + name + " while loading the plugin");
     return crashed("crashed with " + name + (told ? " while the process was exiting" : ""));
   }
   const int code = WEXITSTATUS(*status);
-  if (code == probe_exit_channel_lost) return crashed("closed file descriptors that are not its own");
+  if (code == probe_exit_channel_lost) return crashed("closed file descriptors that the plugin did not open");
   if (!told) return crashed("ended the process with status " + std::to_string(code));
   const int expected = told->kind == VerdictKind::ok ? 0 : probe_exit_failed;
-  if (code != expected) return crashed("changed the status of the exiting process to " + std::to_string(code));
+  if (code != expected) return crashed("changed the exit status to " + std::to_string(code));
   return *told;
 }
 
@@ -86,8 +86,7 @@ Result<ProbeVerdict> judge(std::optional<int> status, const std::string& answer)
 Result<ProbeVerdict> probe_plugin(const std::filesystem::path& probe, const std::filesystem::path& plugin,
                                   std::chrono::nanoseconds timeout) {
   auto started = ChildProcess::start({probe, {"load", plugin.string()}, std::nullopt, -1});
-  if (!started)
-    return std::move(started).error().within("a plugin that was not seen before is tried in kiln-probe first");
+  if (!started) return std::move(started).error().within("a new plugin is loaded in kiln-probe first");
   ChildProcess child = std::move(*started);
   child.close_input();
   const int from_child = child.output();
@@ -101,8 +100,8 @@ Result<ProbeVerdict> probe_plugin(const std::filesystem::path& probe, const std:
     if (waited >= timeout) {
       (void)child.stop(std::chrono::nanoseconds(0));
       const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(timeout).count();
-      return ProbeVerdict{VerdictKind::hung, timed_out("it did not finish registering within " + std::to_string(ms) +
-                                                       " ms when kiln-probe tried it")};
+      return ProbeVerdict{VerdictKind::hung,
+                          timed_out("registration in kiln-probe timed out after " + std::to_string(ms) + " ms")};
     }
     const Clock::time_point before = Clock::now();
     wait_a_little(from_child, open, Deadline::after(timeout - waited));

@@ -74,7 +74,8 @@ TEST_CASE("probe: called by hand it answers one line") {
   CHECK(good.output == "kiln-probe 1 ok\n");
   const Ended throws = run_probe({"load", folder.file("throws").string()}, output);
   CHECK(throws.status == 3);
-  CHECK(throws.output == "kiln-probe 1 failed internal it threw while registering: the fixture's own words\n");
+  CHECK(throws.output ==
+        "kiln-probe 1 failed internal register function threw an exception: the fixture's own words\n");
   const Ended usage = run_probe({"nonsense"}, output);
   CHECK(usage.status == 2);
   CHECK(usage.output == "usage: kiln-probe load PATH | measure | build\n");
@@ -124,7 +125,7 @@ TEST_CASE("probe: one that aborts in a static constructor stays blocked, and no 
   std::filesystem::current_path(here);
   CHECK(report.why_not.code == StatusCode::unsupported);
   CHECK_THAT(report.why_not.message,
-             Contains("crashed with SIGABRT when kiln-probe tried it: blocked until its file changes"));
+             Contains("crashed with SIGABRT in kiln-probe: blocked until the plugin file changes"));
   CHECK(folder.load_one("good").loaded);
   for (const auto& entry : std::filesystem::directory_iterator(folder.root())) {
     CHECK_THAT(entry.path().filename().string(), !Contains("core"));
@@ -157,8 +158,8 @@ TEST_CASE("probe: one that never returns is killed at the deadline and tried aga
   const PluginReport first = folder.load_one("hangs");
   CHECK(first.trial == PluginTrial::probed);
   CHECK(first.why_not.code == StatusCode::timeout);
-  CHECK_THAT(first.why_not.message, Contains("did not finish registering within 100 ms"));
-  CHECK_THAT(first.why_not.message, Contains("1 time in a row: it is tried again at the next start"));
+  CHECK_THAT(first.why_not.message, Contains("registration in kiln-probe timed out after 100 ms"));
+  CHECK_THAT(first.why_not.message, Contains("1 time in a row. Kiln tries again at the next start"));
 
   const PluginReport second = folder.load_one("hangs");
   CHECK(second.trial == PluginTrial::probed);
@@ -245,7 +246,7 @@ TEST_CASE("probe: one that ends the process is no success, whatever it writes") 
   PluginFolder folder({"exits"});
   const PluginReport report = load_twice(folder, "exits");
   CHECK(report.why_not.code == StatusCode::unsupported);
-  CHECK_THAT(report.why_not.message, Contains("ended the process with status 0 when kiln-probe tried it"));
+  CHECK_THAT(report.why_not.message, Contains("ended the process with status 0 in kiln-probe"));
 }
 
 TEST_CASE("probe: one that aborts while the process exits") {
@@ -257,7 +258,7 @@ TEST_CASE("probe: one that aborts while the process exits") {
 TEST_CASE("probe: one that closes descriptors that are not its own") {
   PluginFolder folder({"closes_descriptors"});
   CHECK_THAT(load_twice(folder, "closes_descriptors").why_not.message,
-             Contains("closed file descriptors that are not its own"));
+             Contains("closed file descriptors that the plugin did not open"));
 }
 
 TEST_CASE("probe: what a plugin writes is not taken for an answer") {
