@@ -22,8 +22,9 @@ kiln::Status raise_stack_limit() {
   if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= least) return {};
   const rlim_t most = std::min(limit.rlim_max, usual);
   if (most < least) {
-    return kiln::unavailable("the limit of this process on the stack (" + std::to_string(most >> 10) +
-                             " KiB) is below " + std::to_string(least >> 10) + " KiB. Raise it (ulimit -s)");
+    return kiln::unavailable("stack limit of this process is " + std::to_string(most >> 10) +
+                             " KiB, expected at least " + std::to_string(least >> 10) +
+                             " KiB. Raise the limit (ulimit -s)");
   }
   limit.rlim_cur = most;
   pthread_attr_t threads;

@@ -225,8 +225,7 @@ Status no_such_option(const std::string& typed) {
   std::vector<std::string> known;
   const po::options_description all = all_options();
   for (const auto& option : all.options()) known.push_back("--" + option->long_name());
-  return invalid_argument("option '" + typed + "': there is no such option" + nearest_text(typed, known) +
-                          "; see kiln --help");
+  return invalid_argument("unknown option '" + typed + "'" + nearest_text(typed, known) + "; see kiln --help");
 }
 
 // The words of the command line; -h is --help wherever it does not belong to another command.
@@ -255,7 +254,8 @@ Status check_options(const VerbHelp& verb, const po::variables_map& given) {
     if (holds_word(verb.common_options, name) || holds_word(verb.own_options, name)) continue;
     std::string takes = verb.own_options.empty() ? "" : std::string(verb.own_options) + " ";
     takes += verb.common_options;
-    return invalid_argument("kiln " + std::string(verb.name) + ": takes no --" + name + ": expected among " + takes);
+    return invalid_argument("kiln " + std::string(verb.name) + ": --" + name + " is not supported, expected one of: " +
+                            takes);
   }
   return {};
 }
@@ -270,7 +270,7 @@ Status take_argument(const VerbHelp& verb, const std::vector<std::string>& words
   if (verb.argument == Argument::subjects || verb.argument == Argument::file_and_subjects) {
     for (const std::string& word : std::span(words).subspan(taken)) {
       if (word.empty())
-        return invalid_argument(who + ": nothing named: ''; usage: " + who + " " + std::string(verb.argument_name));
+        return invalid_argument(who + ": empty argument; usage: " + who + " " + std::string(verb.argument_name));
     }
     const bool file = verb.argument == Argument::file_and_subjects && words.size() > taken;
     if (file) options.subject = words[taken];
@@ -286,7 +286,7 @@ Status take_argument(const VerbHelp& verb, const std::vector<std::string>& words
   const std::string usage = "; usage: " + who + " " + std::string(verb.argument_name);
   if (verb.argument == Argument::subject || verb.argument == Argument::subject_or_none) {
     if (missing && verb.argument == Argument::subject_or_none) return {};
-    if (missing || words[taken].empty()) return invalid_argument(who + ": nothing named" + usage);
+    if (missing || words[taken].empty()) return invalid_argument(who + ": no argument given" + usage);
     options.subject = words[taken];
     return {};
   }
@@ -398,7 +398,7 @@ Result<Options> parse_options(int argc, char** argv) {
   options.sources.log_level = text_of(given, "log");
   options.device = text_of(given, "device").value_or("");
   if (given.count("device") != 0 && options.device.empty()) {
-    return invalid_argument("--device '': expected the id of a device, as `kiln devices` lists them, or auto");
+    return invalid_argument("--device '': expected auto or a device id, as listed by `kiln devices`");
   }
   options.target = text_of(given, "target").value_or("");
   if (given.count("include") != 0) options.include = given["include"].as<std::vector<std::string>>();

@@ -50,9 +50,9 @@ Result<fs::path> find_program(std::string_view name) {
     if (access(file.c_str(), X_OK) == 0 && !fs::is_directory(file)) return file;
     searched += (searched.empty() ? "" : ", ") + folder.string();
   }
-  return not_found("benchmark program " + std::string(name) + ": is not in " +
+  return not_found("benchmark program " + std::string(name) + ": not found in " +
                    (searched.empty() ? "any folder" : searched) +
-                   "; package kiln-bench has it, or a build with KILN_BENCHMARKS=ON");
+                   ". Install package kiln-bench, or build Kiln with KILN_BENCHMARKS=ON");
 }
 
 Status check_areas(const std::vector<std::string>& asked) {
@@ -60,7 +60,7 @@ Status check_areas(const std::vector<std::string>& asked) {
   for (const BenchArea& area : bench_areas()) known += (known.empty() ? "" : ", ") + std::string(area.name);
   for (const std::string& name : asked) {
     if (std::ranges::find(bench_areas(), name, &BenchArea::name) == bench_areas().end()) {
-      return invalid_argument("kiln bench: area '" + name + "': expected among " + known);
+      return invalid_argument("kiln bench: area '" + name + "': expected one of " + known);
     }
   }
   return {};
@@ -117,7 +117,7 @@ class ScratchFolder {
  public:
   static Result<ScratchFolder> create() {
     std::string name = (fs::temp_directory_path() / "kiln-bench-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) return io_error(name + ": cannot be made");
+    if (mkdtemp(name.data()) == nullptr) return io_error("folder " + name + ": cannot be created");
     return ScratchFolder(name);
   }
   ScratchFolder(ScratchFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
@@ -274,7 +274,7 @@ int bench(const Options& options) {
   fs::path cache = reading.config.cache.directory;  // absolute, or empty
   if (!fs::is_directory(cache, error)) {
     if (options.sources.cache_directory) {
-      return complain_of(invalid_argument("kiln bench: --cache-dir " + cache.string() + ": is no folder"));
+      return complain_of(invalid_argument("kiln bench: --cache-dir " + cache.string() + ": not a folder"));
     }
     cache.clear();
   }
@@ -412,8 +412,9 @@ Json compare_json(const std::vector<FigureChange>& changes, Compared what, std::
 int bench_compare(const Options& options) {
   if (options.subjects.size() != 1) {
     return complain_of(invalid_argument(
-        "kiln bench compare: " + std::to_string(options.subjects.size() + (options.subject.empty() ? 0 : 1)) +
-        " files named, expected 2; usage: kiln bench compare BEFORE AFTER"));
+        "kiln bench compare: number of files is " +
+        std::to_string(options.subjects.size() + (options.subject.empty() ? 0 : 1)) +
+        ", expected 2; usage: kiln bench compare BEFORE AFTER"));
   }
   const auto before = read_bench_file(options.subject), after = read_bench_file(options.subjects.front());
   for (const auto* file : {&before, &after}) {
@@ -434,7 +435,7 @@ int bench_compare(const Options& options) {
 
 int bench_table(const Options& options) {
   if (options.subject.empty()) {
-    return complain_of(invalid_argument("kiln bench table: no file named; usage: kiln bench table FILE [ID…]"));
+    return complain_of(invalid_argument("kiln bench table: no file given; usage: kiln bench table FILE [ID…]"));
   }
   const auto file = read_bench_file(options.subject);
   if (!file) {

@@ -166,7 +166,7 @@ Result<Value> read_kind(const std::filesystem::path& path, const std::string& ki
   if (!text && text.error().code == StatusCode::not_found) return not_found(path.string() + ": no such file");
   if (!text) return text.error();
   const Json json = parse_json(*text);
-  if (json.is_discarded()) return invalid_argument(path.string() + ": is no JSON");
+  if (json.is_discarded()) return invalid_argument(path.string() + ": not a JSON document");
   auto value = read_document(json, kind, value_at);
   if (!value) return invalid_argument(path.string() + ": " + value.error().message);
   return value;
@@ -369,7 +369,7 @@ Result<std::string> bench_markdown(const BenchFile& file, std::span<const std::s
         found = true;
       }
     }
-    if (!found) return not_found("figure '" + id + "': the file has none of that id");
+    if (!found) return not_found("figure '" + id + "': not found");
   }
   if (ids.empty()) {
     for (const MeasuredArea& area : file.areas) {

@@ -148,7 +148,7 @@ std::string last_words(const std::filesystem::path& log) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
   if (text.size() > most) text = "…" + text.substr(text.size() - most);
   std::ranges::replace(text, '\n', ' ');
-  return text.empty() ? "; it said nothing" : "; it last said: " + visible(text);
+  return text.empty() ? "; no output" : "; last output: " + visible(text);
 }
 
 Status end_of(int status, const std::filesystem::path& log) {
@@ -172,12 +172,12 @@ Status run_program(const std::vector<std::string>& words, const std::filesystem:
   if (!ended) {
     const int error = errno;
     reap(pid);
-    return unavailable(words.front() + ": cannot be waited for: " + std::strerror(error));
+    return unavailable(words.front() + ": pidfd_open failed: " + std::strerror(error));
   }
   while (!stop.load()) {
     if (deadline.passed()) {
       reap(pid);
-      return timed_out("was ended at its deadline" + last_words(log));
+      return timed_out("timed out" + last_words(log));
     }
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline.left()).count();
     pollfd waited{ended.get(), POLLIN, 0};

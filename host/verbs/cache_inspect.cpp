@@ -309,7 +309,7 @@ std::string stats_text(const CacheConfig& cache, const CacheTotals& totals, cons
 
 int cache_stats(const Options& options) {
   if (options.cache.prometheus && options.json) {
-    return complain_of(invalid_argument("kiln cache stats: --prometheus and --json: expected one of them"));
+    return complain_of(invalid_argument("kiln cache stats: --prometheus and --json cannot be used together"));
   }
   CacheConfig cache;
   if (const auto end = read_cache_config(options, cache)) return *end;

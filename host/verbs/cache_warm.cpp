@@ -94,10 +94,10 @@ Result<WarmReport> bake_target(Session& session, const std::string& target, Warm
     if (device.error().code != StatusCode::unsupported) return std::move(device).error();
     why += "; " + device.error().message;
   }
-  return not_found("--for " + target + ": no device here has this id (there is " + (here.empty() ? "none" : here) +
+  return not_found("--for " + target + ": no device has this id (devices here: " + (here.empty() ? "none" : here) +
                    ")" +
-                   (why.empty() ? "; no loaded plugin builds ahead of time: add amdgpu_pm4 to plugins.load" : why) +
-                   ". Programs for other devices can only be made on them");
+                   (why.empty() ? "; no loaded plugin compiles ahead of time. Add amdgpu_pm4 to plugins.load" : why) +
+                   ". Programs for other devices can only be built on those devices");
 }
 
 std::string bake_text(const std::vector<BakedTarget>& targets, const LayerOutcome* layer, const std::string& folder) {

@@ -34,12 +34,12 @@ Status check_place(const fs::path& path, std::set<std::string>& folders) {
   fs::path folder = fs::absolute(*file, error).parent_path();
   if (folders.contains(folder.native())) return {};
   if (*file != path && !fs::is_directory(folder, error)) {
-    return io_error(who + ": is a symbolic link to " + file->string() + ", whose folder is not there");
+    return io_error(who + ": symbolic link to " + file->string() + ", folder " + folder.string() + " does not exist");
   }
   while (!fs::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
   if (!fs::is_directory(folder, error)) {
-    return io_error(who + ": cannot make folder " + path.parent_path().string() + ": " + folder.string() +
-                    " is no folder");
+    return io_error(who + ": cannot create folder " + path.parent_path().string() + ": " + folder.string() +
+                    " is not a folder");
   }
   folders.insert(folder.native());
   return {};
@@ -99,7 +99,7 @@ class JobChecker {
       const bool comparable = form->has_value() && fs::path(source).extension() == ".npy";
       const TensorForm wanted{DType::f32, shape};
       if (comparable && **form != wanted) {
-        problem(key, invalid_argument(key + ": file " + source + ": a job before writes " + text_of(**form) +
+        problem(key, invalid_argument(key + ": file " + source + ": an earlier job writes " + text_of(**form) +
                                       ", expected " + text_of(wanted)));
       }
       return;
@@ -115,13 +115,13 @@ class JobChecker {
     const auto same = [&](const auto& other) { return other.first == file; };
     const auto unread = unread_.find(file);
     if (std::ranges::any_of(pending_, same)) {
-      problem(key, invalid_argument(key + ": file " + path.string() + " is written by another result of the job too"));
+      problem(key, invalid_argument(key + ": file " + path.string() + " is also written by another result of the job"));
     } else if (reads_elsewhere(file, path)) {
       problem(key, invalid_argument(key + ": file " + path.string() +
-                                    " is an input of the job too. Use inout, or another file"));
+                                    " is also an input of the job. Use inout, or another file"));
     } else if (unread != unread_.end() && !read_.contains(file)) {
-      problem(key, invalid_argument(key + ": file " + path.string() + " is written by job '" + unread->second +
-                                    "' already, and no job between them reads it"));
+      problem(key, invalid_argument(key + ": file " + path.string() + " is already written by job '" + unread->second +
+                                    "', and no job in between reads the file"));
     }
     pending_.emplace_back(file, form);
   }
@@ -160,7 +160,7 @@ class JobChecker {
       const fs::path folder = job_->base / job_->include[i];
       if (fs::is_directory(folder, error)) continue;
       problem("include[" + std::to_string(i) + "]",
-              not_found("include: folder " + folder.string() + ": there is none"));
+              not_found("include: folder " + folder.string() + " does not exist"));
     }
     for (std::size_t i = 0; i < job_->bindings.size(); ++i) {
       if (has_tensor(job_->bindings[i].kind)) check_binding(job_->bindings[i]);
@@ -178,7 +178,7 @@ class JobChecker {
       const std::string key = who + (binding.access == Access::read ? "input" : "inout");
       form = file_form(key, binding.input, data::request_of(*job_, binding, key));
       if (form && elements_of(form->shape) == 0) {
-        problem(key, invalid_argument(key + ": file " + binding.input + " has no element, expected at least one"));
+        problem(key, invalid_argument(key + ": file " + binding.input + " has 0 elements, expected at least 1"));
       }
     } else if (!binding.output.empty()) {
       const TensorForm output = data::form_of_output(binding);

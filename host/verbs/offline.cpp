@@ -37,7 +37,7 @@ Result<std::unique_ptr<AheadCompiler>> compiler_for(Session& session, const std:
     if (std::ranges::find(targets, target) != targets.end()) return std::move(compiler).value();
     for (const std::string& one : targets) known += (known.empty() ? "" : ", ") + one;
   }
-  if (known.empty()) return not_found("no loaded plugin compiles ahead of time: add amdgpu_pm4 to plugins.load");
+  if (known.empty()) return not_found("no loaded plugin compiles ahead of time. Add amdgpu_pm4 to plugins.load");
   return invalid_argument("--target " + (target.empty() ? "is missing" : target) + ": expected one of " + known);
 }
 

@@ -231,7 +231,9 @@ constexpr std::string_view tuning_form = "kiln-tuning ";
 Result<Source> read_tuning(std::string_view text) {
   auto lines = parts(text, '\n');
   const std::string_view version = lines.front().substr(tuning_form.size());
-  if (version != "1") return unsupported("tuning database: form '" + std::string(version) + "', expected '1'");
+  if (version != "1") {
+    return unsupported("tuning database: format version '" + std::string(version) + "', expected '1'");
+  }
   Json records = Json::array();
   std::uint64_t damaged = 0;
   for (const std::string_view line : std::span(lines).subspan(1)) {
@@ -243,7 +245,7 @@ Result<Source> read_tuning(std::string_view text) {
     }
   }
   if (records.empty() && damaged != 0) {
-    return corrupt("tuning database: " + counted(damaged, "line") + ", expected one whole record at least");
+    return corrupt("tuning database: " + counted(damaged, "damaged line") + ", expected at least 1 valid record");
   }
   return Source{"tuning", {{"records", std::move(records)}, {"damaged", damaged}}};
 }
@@ -257,7 +259,7 @@ Result<Source> read_document(Json document) {
   const bool run = !bench && !trace && document.contains("jobs") && document.contains("cache");
   const bool cache = !bench && !trace && !run && document.contains("memory_hits") && document.contains("directory");
   if (!bench && !trace && !run && !cache) {
-    return invalid_argument("a JSON document of no known kind: " + std::string(expected_kinds));
+    return invalid_argument("unknown kind of JSON document: " + std::string(expected_kinds));
   }
   const auto schema = document.find("schema");
   if (schema != document.end() && *schema != known_schema) {
@@ -297,8 +299,7 @@ Result<Source> read_folder(const std::filesystem::path& folder) {
   const auto totals = cache_totals(config);
   if (!totals) return totals.error();
   if (stored->devices.empty() && totals->processes == 0) {
-    return invalid_argument(
-        "holds nothing that a program cache leaves there: expected the folder of [cache] directory");
+    return invalid_argument("no program cache found: expected the folder set in [cache] directory");
   }
   Json content = cache_stats_json(config, *totals, *stored, true);
   content["programs_listed"] = cached_programs_json(*stored);
@@ -313,8 +314,8 @@ Result<Source> read_content(std::string_view text) {
   if (!looks_like_json) return invalid_argument("not recognised: " + std::string(expected_kinds));
   Json document = parse_json(text);
   if (document.is_discarded()) {
-    return corrupt("begins as JSON and is cut off or damaged: expected one whole document, found " +
-                   std::to_string(text.size()) + " bytes that are none");
+    return corrupt("truncated or damaged JSON: expected one complete document, found " + std::to_string(text.size()) +
+                   " bytes");
   }
   return read_document(std::move(document));
 }
@@ -388,11 +389,10 @@ Result<std::string> read_page() {
   auto page = read_whole_file(file, most_page_bytes);
   if (!page) {
     return unavailable("report: " + page.error().message +
-                       "; it is built where Chart.js is installed (Debian package libjs-chart.js)");
+                       ". The page is built only if Chart.js is installed (Debian package libjs-chart.js)");
   }
   if (page->find(data_mark) == std::string::npos) {
-    return corrupt("report: file " + file.string() + ": expected a place for the data, " + std::string(data_mark) +
-                   ", found none");
+    return corrupt("report: file " + file.string() + ": placeholder " + std::string(data_mark) + " not found");
   }
   return page;
 }

@@ -38,7 +38,7 @@ TEST_CASE("usage errors end with 2 and name what was given and what is expected"
       {{"run", "a.toml", "--jobs", "0"}, {"--jobs 0", "1 to 64"}},
       {{"cache", "warm", "--top=-1"}, {"--top -1", "1 to 1000000"}},
       {{"tune", "audit", "--sample=-1"}, {"--sample -1", "1 to 1000000"}},
-      {{"devices", "--jobs", "2"}, {"takes no --jobs"}},
+      {{"devices", "--jobs", "2"}, {"--jobs is not supported"}},
       {{"run", "a.toml", "--repeat", "many"}, {"many"}},
       {{"run", "a.toml", "--progress", "loud"}, {"loud", "auto, plain or none"}},
       {{"run", "a.toml", "--no-such-option"}, {"--no-such-option"}},

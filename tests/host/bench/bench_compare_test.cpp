@@ -176,9 +176,9 @@ TEST_CASE("kiln bench compare: files that cannot be compared") {
     std::vector<std::string> words;
     std::string says;
   } cases[] = {{{}, "expected 2"},
-               {{good}, "1 files named, expected 2"},
+               {{good}, "number of files is 1, expected 2"},
                {{good, folder / "absent.json"}, "absent.json: no such file"},
-               {{good, deep}, "deep.json: is no JSON"},
+               {{good, deep}, "deep.json: not a JSON document"},
                {{good, other}, "other.json: kind: expected \"bench\", found \"run\""},
                {{"--stable", good, good}, "neither file has a figure"}};
   for (const auto& each : cases) {

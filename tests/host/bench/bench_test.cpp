@@ -196,7 +196,7 @@ TEST_CASE("kiln bench: every way in which a program fails is told, with what it 
   } cases[] = {
       {figures_of(good_figure), "kill -SEGV $$", {"selector", "SIGSEGV", "the last words"}},
       {figures_of(good_figure), "exit 3", {"selector", "status 3", "the last words"}},
-      {"{", "exit 0", {"selector", "is no JSON"}},
+      {"{", "exit 0", {"selector", "not a JSON document"}},
       {R"({"schema": 2, "kind": "figures"})", "exit 0", {"schema: expected 1, found 2"}},
       {R"({"schema": 1, "kind": "bench"})", "exit 0", {"kind: expected \"figures\", found \"bench\""}},
       {figures_of(R"({"id": "x"})"), "exit 0", {"figures[0].name: is missing"}},
@@ -259,10 +259,10 @@ TEST_CASE("kiln bench: an area, a program or a cache folder that is not there") 
   CHECK_THAT(area.err, Contains("'selektor'") && Contains("cache, start, conv, executor, selector, tuner, pm4"));
   const Finished program = programs.bench({"tuner"});
   CHECK(program.status == 1);
-  CHECK_THAT(program.err, Contains("tuner: is not in " + programs.folder().path().string()));
+  CHECK_THAT(program.err, Contains("tuner: not found in " + programs.folder().path().string()));
   const Finished cache = run_kiln({"bench", "selector", "--cache-dir", programs.folder() / "absent"});
   CHECK(cache.status == 2);
-  CHECK_THAT(cache.err, Contains("--cache-dir " + (programs.folder() / "absent").string() + ": is no folder"));
+  CHECK_THAT(cache.err, Contains("--cache-dir " + (programs.folder() / "absent").string() + ": not a folder"));
 }
 
 TEST_CASE("kiln bench --stable: only counts") {
@@ -301,7 +301,7 @@ TEST_CASE("run_program: what does not end is ended at its deadline, and what it 
   const kiln::Status hung =
       run_program({script, pid_file}, folder / "log", Deadline::after(std::chrono::seconds(5)), stop, [] {});
   CHECK(hung.code == StatusCode::timeout);
-  CHECK_THAT(hung.message, Contains("was ended at its deadline") && Contains("before it hung"));
+  CHECK_THAT(hung.message, Contains("timed out") && Contains("before it hung"));
   std::ifstream stream(pid_file);
   pid_t sleeper = 0;
   REQUIRE(stream >> sleeper);
