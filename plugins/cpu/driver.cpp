@@ -34,7 +34,7 @@ std::string linker_message() {
 
 Result<std::unique_ptr<Device>> open_onednn(const OpenRequest& request) noexcept try {
   const std::filesystem::path path = module_path();
-  if (path.empty()) return unavailable("device 'cpu': the plugin's own folder is unknown");
+  if (path.empty()) return unavailable("device 'cpu': path of the cpu plugin is unknown");
   void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (module == nullptr) return unavailable("device 'cpu': oneDNN cannot be loaded: " + linker_message());
   const auto create = reinterpret_cast<CreateDeviceFn>(dlsym(module, create_device_symbol));
@@ -109,7 +109,7 @@ std::vector<DeviceInfo> CpuDriver::enumerate() { return {info_of(read_host_facts
 
 Result<std::unique_ptr<Device>> CpuDriver::open(std::string_view id) noexcept try {
   if (id != device_id) {
-    return not_found("device '" + std::string(id) + "': the cpu driver has only '" + std::string(device_id) + "'");
+    return not_found("device '" + std::string(id) + "': not found, expected '" + std::string(device_id) + "'");
   }
   if (Status status = check_memory_left(memory_to_open); !status.ok()) return status.within("device 'cpu'");
   const HostFacts facts = read_host_facts();

@@ -147,7 +147,8 @@ TEST_CASE("a plugin that crashed once is checked again by --retry alone") {
     INFO(finished.err << finished.out);
     return finished.json()["plugins"].at(0)["why_not"].get<std::string>();
   };
-  CHECK_THAT(why_not({}), Contains("SIGABRT") && Contains("until the plugin file changes or `kiln plugins --retry` is run"));
+  CHECK_THAT(why_not({}),
+             Contains("SIGABRT") && Contains("until the plugin file changes or `kiln plugins --retry` is run"));
   std::ifstream stored(folder / "cache/probe_verdicts.json");
   std::string text{std::istreambuf_iterator<char>(stored), {}};
   REQUIRE(text.find("SIGABRT") != std::string::npos);

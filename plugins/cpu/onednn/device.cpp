@@ -63,25 +63,24 @@ Result<std::unique_ptr<Program>> CpuDevice::build(const KernelSource& source) no
 }
 
 Result<std::unique_ptr<Program>> CpuDevice::load(const KernelSource& source, const ProgramBinary& binary) noexcept try {
-  return unsupported(source.text + ": a stored program of format '" + binary.format +
-                     "': device 'cpu' prepares its programs in the process and stores none");
+  return unsupported(source.text + ": cannot load a stored program of format '" + binary.format +
+                     "': device 'cpu' does not store programs");
 } catch (...) {
   return caught();
 }
 
 Result<ProgramBinary> CpuDevice::serialize(const Program& program) noexcept try {
-  return unsupported(library_program(program).what() +
-                     ": device 'cpu' prepares its programs in the process and stores none");
+  return unsupported(library_program(program).what() + ": cannot be stored: device 'cpu' does not store programs");
 } catch (...) {
   return caught();
 }
 
 Result<std::uint64_t> CpuDevice::submit(const Dispatch& dispatch) noexcept try {
-  if (dispatch.passes.empty()) return invalid_argument("dispatch: it has no passes");
+  if (dispatch.passes.empty()) return invalid_argument("dispatch has no passes");
   for (const PassLaunch& pass : dispatch.passes) {
     if (pass.program == nullptr) return invalid_argument("dispatch: a pass has no program");
     if (pass.grid == PassLaunch::nothing) continue;
-    if (pass.indirect) return unsupported("dispatch: a pass reads its grid from a buffer, a library call has none");
+    if (pass.indirect) return unsupported("dispatch: device 'cpu' does not support a grid from a buffer");
     if (Status status = library_program(*pass.program).check(pass.bindings); !status.ok()) return status;
   }
   const OmpAlone alone;
@@ -118,8 +117,8 @@ Result<FenceResult> CpuDevice::wait(std::uint64_t value, Deadline) noexcept try 
   const std::lock_guard lock(results_mutex_);
   auto taken = results_.extract(value);
   if (taken.empty()) {
-    return not_found("device 'cpu': value " + std::to_string(value) + " of its timeline: " +
-                     (value == 0 || value > last_value_ ? "never submitted" : "its result was taken already"));
+    return not_found("device 'cpu': timeline value " + std::to_string(value) +
+                     (value == 0 || value > last_value_ ? ": never submitted" : ": the result was already taken"));
   }
   return std::move(taken.mapped());
 } catch (...) {

@@ -18,25 +18,25 @@ constexpr std::uint64_t most_bytes = std::uint64_t{1} << 40;
 
 Status check_wrapped(const BufferDesc& desc) {
   if (desc.host.size() != desc.bytes) {
-    return invalid_argument("buffer of host memory: " + std::to_string(desc.host.size()) + " bytes given, " +
-                            std::to_string(desc.bytes) + " bytes asked for");
+    return invalid_argument("buffer of host memory: size is " + std::to_string(desc.host.size()) + " bytes, expected " +
+                            std::to_string(desc.bytes));
   }
   const std::uint64_t beyond = reinterpret_cast<std::uintptr_t>(desc.host.data()) % alignment;
   if (beyond == 0) return {};
-  return invalid_argument("buffer of host memory: its address lies " + std::to_string(beyond) +
-                          " bytes beyond a multiple of " + std::to_string(alignment));
+  return invalid_argument("buffer of host memory: address modulo " + std::to_string(alignment) + " is " +
+                          std::to_string(beyond) + ", expected 0");
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Buffer>> HostBuffer::create(const BufferDesc& desc) {
-  if (desc.usage == BufferUsage::invalid) return invalid_argument("buffer: its usage is not set");
+  if (desc.usage == BufferUsage::invalid) return invalid_argument("buffer: usage is not set");
   if (desc.import_fd >= 0) {
-    return unsupported("buffer: import of descriptor " + std::to_string(desc.import_fd) +
-                       ": device 'cpu' shares no memory with other devices");
+    return unsupported("buffer: cannot import file descriptor " + std::to_string(desc.import_fd) +
+                       ": device 'cpu' does not share memory with other devices");
   }
   if (desc.bytes == 0 || desc.bytes > most_bytes) {
-    return invalid_argument("buffer of " + std::to_string(desc.bytes) + " bytes: expected 1 to 2^40");
+    return invalid_argument("buffer size is " + std::to_string(desc.bytes) + " bytes, expected 1 to 2^40");
   }
   if (desc.host.data() != nullptr) {
     if (Status status = check_wrapped(desc); !status.ok()) return status;
@@ -47,12 +47,12 @@ Result<std::unique_ptr<Buffer>> HostBuffer::create(const BufferDesc& desc) {
     if (desc.bytes <= whole.size()) {
       return std::unique_ptr<Buffer>(new HostBuffer(whole.first(desc.bytes), Holds::caller_memory, desc.usage));
     }
-    return invalid_argument("buffer of " + std::to_string(desc.bytes) + " bytes: part of a buffer of " +
-                            std::to_string(whole.size()) + " bytes");
+    return invalid_argument("part of a buffer has " + std::to_string(desc.bytes) + " bytes, expected at most " +
+                            std::to_string(whole.size()));
   }
   const std::uint64_t padded = (desc.bytes + alignment - 1) / alignment * alignment;
   auto* memory = static_cast<std::byte*>(std::aligned_alloc(alignment, padded));
-  if (memory == nullptr) return unavailable("buffer of " + std::to_string(desc.bytes) + " bytes: no memory");
+  if (memory == nullptr) return unavailable("buffer of " + std::to_string(desc.bytes) + " bytes: out of memory");
   return std::unique_ptr<Buffer>(new HostBuffer({memory, desc.bytes}, Holds::own_memory, desc.usage));
 }
 
@@ -66,7 +66,7 @@ HostBuffer::~HostBuffer() {
 Status HostBuffer::check_range(std::string_view access, std::uint64_t offset, std::uint64_t bytes) const {
   if (offset <= memory_.size() && bytes <= memory_.size() - offset) return {};
   return invalid_argument("buffer of " + std::to_string(memory_.size()) + " bytes: " + std::string(access) + " of " +
-                          std::to_string(bytes) + " bytes at offset " + std::to_string(offset) + " leaves it");
+                          std::to_string(bytes) + " bytes at offset " + std::to_string(offset) + " is out of range");
 }
 
 Status HostBuffer::write(std::uint64_t offset, std::span<const std::byte> from) noexcept {
@@ -86,7 +86,7 @@ Status HostBuffer::read(std::uint64_t offset, std::span<std::byte> to) noexcept 
 
 Result<UniqueFd> HostBuffer::export_fd() noexcept {
   return unsupported("buffer of " + std::to_string(memory_.size()) +
-                     " bytes: export: device 'cpu' shares no memory with other devices");
+                     " bytes: cannot be exported: device 'cpu' does not share memory with other devices");
 }
 
 std::shared_ptr<const void> HostBuffer::contents() {
@@ -134,7 +134,7 @@ Status current_failure(std::string_view what) {
   } catch (const dnnl::error& error) {
     return failure_of(error).within(what);
   } catch (const std::bad_alloc&) {
-    return unavailable(std::string(what) + ": no memory");
+    return unavailable(std::string(what) + ": out of memory");
   } catch (const std::exception& error) {
     return internal_error(std::string(what) + ": " + error.what());
   }

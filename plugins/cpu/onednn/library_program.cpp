@@ -58,19 +58,18 @@ std::string in_words(const std::vector<Candidate>& candidates, const Choice& cho
 Result<std::unique_ptr<Program>> LibraryProgram::create(const KernelSource& source, const dnnl::engine& engine,
                                                         int threads, std::string_view layout) {
   if (source.dialect != Dialect::library) {
-    return unsupported("program: dialect " + std::string(to_string(source.dialect)) +
-                       ": device 'cpu' runs library calls only");
+    return unsupported("program: dialect is " + std::string(to_string(source.dialect)) +
+                       ", expected library for device 'cpu'");
   }
   if (!source.spec.has_value())
-    return invalid_argument("program '" + source.text + "': dialect library without a spec");
+    return invalid_argument("program '" + source.text + "': dialect library requires a spec");
   const KernelSpec& spec = *source.spec;
   if (const auto* kernel = std::get_if<UserKernelSpec>(&spec)) {
-    return unsupported("kernel " + kernel->path +
-                       ": device 'cpu' runs library calls only, no source of the user's own");
+    return unsupported("kernel " + kernel->path + ": device 'cpu' runs library calls only, not user kernels");
   }
   if (Status status = validate(spec); !status.ok()) return status;
   if (const std::string text = canonical_text(spec); source.text != text) {
-    return invalid_argument("program: text '" + source.text + "' is not that of its spec, '" + text + "'");
+    return invalid_argument("program: text is '" + source.text + "', expected '" + text + "' from the spec");
   }
   if (const auto* chain = std::get_if<ChainSpec>(&spec)) {
     return std::unique_ptr<Program>(std::make_unique<ChainProgram>(*chain, engine, threads));
@@ -98,11 +97,11 @@ Status LibraryProgram::check(std::span<Buffer* const> bindings) const {
                             std::to_string(tensors_.size()));
   }
   for (std::size_t i = 0; i < bindings.size(); ++i) {
-    if (bindings[i] == nullptr) return invalid_argument(what_ + ": " + tensors_[i].name + ": no buffer is bound");
+    const auto who = [&] { return what_ + ": tensor " + tensors_[i].name; };
+    if (bindings[i] == nullptr) return invalid_argument(who() + ": no buffer is bound");
     if (bindings[i]->bytes() < tensors_[i].bytes) {
-      return invalid_argument(what_ + ": " + tensors_[i].name + ": a buffer of " +
-                              std::to_string(bindings[i]->bytes()) + " bytes, expected " +
-                              std::to_string(tensors_[i].bytes));
+      return invalid_argument(who() + ": buffer has " + std::to_string(bindings[i]->bytes()) +
+                              " bytes, expected at least " + std::to_string(tensors_[i].bytes));
     }
   }
   return {};
