@@ -61,8 +61,7 @@ constexpr Dialect written[] = {Dialect::glsl, Dialect::opencl_c, Dialect::code_o
 Status check_dialect(Dialect dialect, const KernelSpec& spec) {
   const bool compiled = dialect == Dialect::code_object && !std::holds_alternative<UserKernelSpec>(spec);
   if (!compiled && std::ranges::find(written, dialect) != std::end(written)) return {};
-  return unsupported("dynamic_shaders: asked for dialect " + std::string(to_string(dialect)) +
-                     ", writes glsl and opencl_c");
+  return unsupported("dynamic_shaders: dialect is " + std::string(to_string(dialect)) + ", expected glsl or opencl_c");
 }
 
 // Of those written here, in the order in which the runtime asks. invalid: none.
@@ -143,7 +142,7 @@ Result<TuneOutcome> Generator::tune(const KernelSpec& spec, const DeviceInfo& de
   if (Status status = check_dialect(dialect, spec); !status.ok()) return status;
   if (Status status = validate(spec); !status.ok()) return status;
   if (database_.read_only())
-    return unavailable("nothing is measured: cache.read_only is true, so the tuning database is not written");
+    return unavailable("cannot tune: the tuning database is not written because cache.read_only is true");
   TuneTask task;
   if (const auto* conv = std::get_if<Conv2dSpec>(&spec)) {
     task.candidates = conv_space(*conv, device);
@@ -159,7 +158,7 @@ Result<TuneOutcome> Generator::tune(const KernelSpec& spec, const DeviceInfo& de
     task.ranked = false;
     std::shuffle(task.candidates.begin(), task.candidates.end(), std::mt19937(1));
   } else {
-    return unsupported(std::string(operation(spec)) + ": dynamic_shaders writes one variant of it");
+    return unsupported(std::string(operation(spec)) + ": nothing to tune, dynamic_shaders has only one variant");
   }
   refresh();
   if (Status status = database_.usable(); !status.ok()) return status;  // sooner than when all is measured
@@ -198,7 +197,7 @@ Result<TuneOutcome> Generator::audit(const KernelSpec& spec, const DeviceInfo& d
         foreign && !foreign->wall_ns.empty())
       return try_foreign(spec, device, dialect, bench, std::move(*foreign));
   }
-  if (!winner || winner->wall_ns.empty()) return not_found(canonical_text(spec) + ": nothing was tuned for it");
+  if (!winner || winner->wall_ns.empty()) return not_found(canonical_text(spec) + ": no winner is stored");
   const Interval then = interval_of(winner->wall_ns);
   TuneOutcome outcome;
   outcome.variant = winner->variant;

@@ -110,9 +110,9 @@ Result<LaneMap> map_lanes(const LaneMap::Triple& box, const DeviceInfo& device, 
       return map;
     }
   }
-  return unsupported("device " + device.id + ": " + std::to_string(map.tiles[0]) + " x " +
+  return unsupported("device " + device.id + ": grid needs " + std::to_string(map.tiles[0]) + " x " +
                      std::to_string(map.tiles[1]) + " x " + std::to_string(map.tiles[2]) +
-                     " workgroups are needed, its grid has at most " + std::to_string(device.max_grid[0]) + " x " +
+                     " workgroups, expected at most " + std::to_string(device.max_grid[0]) + " x " +
                      std::to_string(device.max_grid[1]) + " x " + std::to_string(device.max_grid[2]));
 }
 

@@ -9,17 +9,17 @@ constexpr std::uint64_t most_indexed = (std::uint64_t{1} << 31) - 1;  // element
 
 Status check_limits(const std::vector<TensorDecl>& tensors, const DeviceInfo& device) {
   if (tensors.size() > device.max_bindings) {
-    return unsupported("device " + device.id + ": " + std::to_string(tensors.size()) + " bindings, it takes at most " +
+    return unsupported("device " + device.id + ": " + std::to_string(tensors.size()) + " bindings, expected at most " +
                        std::to_string(device.max_bindings));
   }
   for (const TensorDecl& tensor : tensors) {
     if (device.max_buffer_bytes != 0 && tensor.bytes > device.max_buffer_bytes) {
       return unsupported("device " + device.id + ": tensor " + tensor.name + " has " + std::to_string(tensor.bytes) +
-                         " bytes, its buffers have at most " + std::to_string(device.max_buffer_bytes));
+                         " bytes, expected at most " + std::to_string(device.max_buffer_bytes));
     }
     if (tensor.bytes / sizeof(float) > most_indexed) {
       return unsupported("tensor " + tensor.name + ": " + std::to_string(tensor.bytes / sizeof(float)) +
-                         " elements, an index of GLSL reaches " + std::to_string(most_indexed));
+                         " elements, expected at most " + std::to_string(most_indexed));
     }
   }
   return {};

@@ -27,7 +27,7 @@ constexpr std::string_view blocked_family = "direct/blocked:";
 constexpr std::string_view winograd_family = "winograd/f";
 
 Status unknown_variant(std::string_view op, std::string_view variant) {
-  return not_found(std::string(op) + ": there is no variant '" + std::string(variant) + "'");
+  return not_found(std::string(op) + ": unknown variant '" + std::string(variant) + "'");
 }
 
 Result<std::shared_ptr<const Constant>> constant_of(const NumberTable& table) {

@@ -194,7 +194,7 @@ TEST_CASE("gemm/shared: a tile is read back from its text, and what does not hol
   const auto refused = [&](const GemmSpec& spec) { return check(spec, good, device).message; };
   CHECK_THAT(refused(product(1, 1, 2147483000)), Catch::Contains("an index beyond 32 bits"));
   device.max_bindings = 3;
-  CHECK_THAT(refused(product(512, 512, 512)), Catch::Contains("4 bindings, it takes at most 3"));
+  CHECK_THAT(refused(product(512, 512, 512)), Catch::Contains("4 bindings, expected at most 3"));
 }
 
 TEST_CASE("gemm/shared: guards stand where a tile or a step leaves something over, and for any shape") {

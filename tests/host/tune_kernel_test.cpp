@@ -247,7 +247,7 @@ TEST_CASE("tune: without expect the largest group that agrees is right; a tie is
   INFO(tuned.err << tuned.out);
   REQUIRE(tuned.status == 0);
   CHECK_THAT(tuned.json()["jobs"][0]["rejected"].dump(),
-             Contains("user:WG=64: 3 of 4 variants agree with one another and differ from user:WG=64; give expect"));
+             Contains("user:WG=64: 3 of 4 variants agree with one another and differ from user:WG=64; set expect"));
   REQUIRE(job.kiln("run").status == 0);
   CHECK(job.is_doubled());
 
@@ -256,7 +256,7 @@ TEST_CASE("tune: without expect the largest group that agrees is right; a tie is
   INFO(undecided.err << undecided.out);
   CHECK(undecided.status == 1);
   CHECK_THAT(undecided.json()["jobs"][0]["error"].get<std::string>(),
-             Contains("user:WG=64") && Contains("user:WG=32") && Contains("give expect to decide"));
+             Contains("user:WG=64") && Contains("user:WG=32") && Contains("set expect to decide"));
   std::ofstream(tie.folder / "double.toml", std::ios::app) << "expect = \"want.npy\"\n";
   const Finished decided = tie.kiln("tune");
   INFO(decided.err << decided.out);

@@ -214,8 +214,9 @@ Result<KernelPlan> direct_plain(const Conv2dSpec& spec, const DeviceInfo& device
   const std::int64_t channels = spec.c / spec.groups;
   const std::int64_t passes = passes_for(channels, 1 + spec.r * (1 + spec.s));
   if (passes == 0) {
-    return unsupported("kernel of " + std::to_string(spec.r) + " x " + std::to_string(spec.s) +
-                       " taps: direct/plain takes at most " + std::to_string(most_iterations) + " rounds a channel");
+    return unsupported("direct/plain: kernel of " + std::to_string(spec.r) + " x " + std::to_string(spec.s) +
+                       " taps has too many loop iterations per channel, expected at most " +
+                       std::to_string(most_iterations));
   }
   for (std::int64_t i = 0; i < passes; ++i) {
     const Part part{i * channels / passes, (i + 1) * channels / passes, i == 0, i + 1 == passes};

@@ -16,8 +16,8 @@ std::int64_t elements_of(const Extents& extents) {
 }
 
 Status too_many_rounds(std::string_view what, std::int64_t rounds) {
-  return unsupported(std::string(what) + ": " + std::to_string(rounds) + " rounds a lane, expected at most " +
-                     std::to_string(most_iterations));
+  return unsupported(std::string(what) + ": " + std::to_string(rounds) +
+                     " loop iterations per lane, expected at most " + std::to_string(most_iterations));
 }
 
 // Each layer has an id_of() and a write_pass().

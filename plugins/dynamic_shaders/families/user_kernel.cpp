@@ -58,11 +58,11 @@ bool is_reserved(Dialect dialect, std::string_view name) {
 Status check_constant(Dialect dialect, const Define& constant) {
   if (!is_define_name(constant.name) || is_reserved(dialect, constant.name)) {
     return invalid_argument("constant '" + constant.name +
-                            "': expected a name of letters, digits and single underscores that " +
-                            (dialect == Dialect::glsl ? "GLSL" : "OpenCL C") + " has not reserved");
+                            "': expected a name of letters, digits and single underscores that is not reserved in " +
+                            (dialect == Dialect::glsl ? "GLSL" : "OpenCL C"));
   }
   if (constant.text.find_first_of("\n\r\\") != std::string::npos) {
-    return invalid_argument("constant " + constant.name + ": its text must be one line without a backslash");
+    return invalid_argument("constant " + constant.name + ": value must be one line without a backslash");
   }
   return {};
 }
@@ -218,8 +218,8 @@ Status check_glsl(const UserKernelSpec& spec) {
   if (spec.entry != "main") return invalid_argument("entry '" + spec.entry + "', expected 'main'");
   for (const Define& constant : spec.constants) {
     if (!defines_again(plain, constant.name)) continue;
-    return invalid_argument("constant " + constant.name + ": the text has #undef " + constant.name +
-                            " and defines it again, so that the job's value has no effect. Remove one of them");
+    return invalid_argument("constant " + constant.name + ": the text has #undef " + constant.name + " and defines " +
+                            constant.name + " again, so the value in the job has no effect. Remove the #undef or the constant");
   }
   return {};
 }
@@ -228,7 +228,7 @@ Status check_opencl(const UserKernelSpec& spec) {
   if (spec.workgroup[0] == 0 && without_comments(spec.text).find("reqd_work_group_size") == std::string::npos) {
     return invalid_argument(
         "declares no workgroup size, expected workgroup = [64, 1, 1] in the job or "
-        "\"__attribute__((reqd_work_group_size(64, 1, 1)))\" at its kernel");
+        "\"__attribute__((reqd_work_group_size(64, 1, 1)))\" at the kernel");
   }
   if (!is_define_name(spec.entry)) {
     return invalid_argument("entry '" + spec.entry + "', expected the name of a kernel function");
@@ -252,7 +252,7 @@ Status check_text(const UserKernelSpec& spec) {
 Status check_grid(const UserKernelSpec& spec, const DeviceInfo& device) {
   const bool read = std::ranges::count(spec.bindings, BindingKind::grid, &UserKernelSpec::Binding::kind) != 0;
   if (read && !device.indirect_grids) {
-    return unsupported("its grid is read from a tensor, and device " + device.id + " takes numbers only");
+    return unsupported("grid is a tensor, expected numbers for device " + device.id);
   }
   for (std::size_t axis = 0; axis < 3; ++axis) {
     if (spec.grid[axis] <= device.max_grid[axis]) continue;

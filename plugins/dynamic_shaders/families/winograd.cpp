@@ -57,7 +57,7 @@ Result<KernelPlan> winograd(const Conv2dSpec& spec, std::int64_t m, const Blocki
                             const Form& form) {
   const auto shape = winograd_shape(spec, m);
   if (!shape) {
-    return unsupported("winograd: needs accuracy \"winograd\", a 3x3 kernel, stride 1, dilation 1 and one group");
+    return unsupported("winograd: expected accuracy \"winograd\", a 3x3 kernel, stride 1, dilation 1 and one group");
   }
   KernelPlan plan;
   plan.variant = "winograd/f" + std::to_string(m) + ":" + to_text(blocking);

@@ -149,20 +149,20 @@ Result<Agreement> agreement_of(std::span<const Vote> votes) {
   }
   const std::string of_all = " of " + std::to_string(votes.size()) + " variants";
   if (first.size() > 1 || first.front() == agrees_with_none) {
-    std::string text = "the variants differ, and no largest group of them agrees:";
+    std::string text = "the outputs of the variants differ, and no group is the largest:";
     for (std::size_t i = 0; i < std::min(first.size(), most_names); ++i) {
       const std::vector<std::string>& variants = groups[first[i]];
       text += (i == 0 ? " " : "; ") + std::to_string(variants.size()) + of_all + " (" + names_of(variants) + ")";
     }
     if (first.size() > most_names) text += "; and " + std::to_string(first.size() - most_names) + " more groups";
-    return unavailable(text + ". No winner is stored; give expect to decide");
+    return unavailable(text + ". No winner is stored; set expect to decide");
   }
   Agreement agreement{first.front(), {}};
   for (const Vote& vote : votes) {
     if (vote.group == agreement.group) continue;
     agreement.outvoted.push_back({vote.variant, std::to_string(largest) + of_all +
                                                     " agree with one another and differ from " + vote.variant +
-                                                    "; give expect to decide"});
+                                                    "; set expect to decide"});
   }
   return agreement;
 }

@@ -69,7 +69,7 @@ class Search {
       if (candidate.variant == best_ || predicted_best == 0) predicted_best = candidate.predicted;
       tell(most);
     }
-    if (stopped()) return unavailable("tuning was stopped; what was measured is kept");
+    if (stopped()) return unavailable("tuning was stopped; finished measurements are kept");
     if (Status status = judge_by_agreement(); !status.ok()) return status;
     if (best_.empty()) return nothing_measured();
     if (Status status = decide(); !status.ok()) return status;
@@ -140,8 +140,8 @@ class Search {
     const auto [at, is_first] = groups_.try_emplace(variant, group);
     const bool of_trusted = trusted_ == 0 || group == trusted_;
     if (at->second == group && of_trusted) return {};
-    if (is_first) return corrupt("wrong: its output differs from that of the other variants");
-    return corrupt("wrong: its output in a later run differs from its first");
+    if (is_first) return corrupt("wrong: output differs from the output of the other variants");
+    return corrupt("wrong: output of a later run differs from the first run");
   }
 
   void look_at(const std::string& variant) {
@@ -255,7 +255,7 @@ class Search {
   }
 
   Status nothing_measured() const {
-    return unavailable("no variant could be measured: " + (failed_.empty() ? "there is none" : failed_.text()));
+    return unavailable("no variant could be measured: " + (failed_.empty() ? "no candidates" : failed_.text()));
   }
 
   // The nearest to the best by what the search saw, and the incumbent.
@@ -365,11 +365,11 @@ class Search {
       field = entrants();
       finalists = finalists_of(field, baseline, has_baseline);
     }
-    if (stopped()) return unavailable("tuning was stopped; what was measured is kept");
+    if (stopped()) return unavailable("tuning was stopped; finished measurements are kept");
     if (task_.won && !incumbent_failure_.ok()) {
       keep(field, Keep::failures);
-      return unavailable("the stored winner " + task_.incumbent +
-                         " is kept: it could not be measured: " + incumbent_failure_.text());
+      return unavailable("the stored winner " + task_.incumbent + " is kept: measurement failed: " +
+                         incumbent_failure_.text());
     }
     if (finalists.empty()) {
       keep(field, Keep::all);

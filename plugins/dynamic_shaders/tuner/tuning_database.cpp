@@ -45,9 +45,9 @@ Result<std::string> text_of(const std::filesystem::path& file) {
 }
 
 Status other_form(std::string_view text) {
-  return corrupt("is no tuning database: found '" +
+  return corrupt("not a tuning database: found '" +
                  std::string(text.substr(0, std::min<std::size_t>(text.find('\n'), 40))) +
-                 "' as its first line, expected '" + std::string(header.substr(0, header.size() - 1)) + "'");
+                 "' in the first line, expected '" + std::string(header.substr(0, header.size() - 1)) + "'");
 }
 
 Status write_all(int fd, std::string_view text, const std::filesystem::path& file) {
@@ -65,7 +65,8 @@ Status lock_file(int fd, const std::filesystem::path& file) {
   const Deadline deadline = Deadline::after(std::chrono::seconds(3));
   while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR) return failed("locking", file);
-    if (deadline.passed()) return unavailable("tuning database: another process holds " + file.string());
+    if (deadline.passed())
+      return unavailable("tuning database: file " + file.string() + " is locked by another process");
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   return {};
@@ -127,7 +128,7 @@ bool TuningDatabase::refresh() {
 
 Status TuningDatabase::usable() const {
   if (file_.empty()) return {};
-  if (read_only_) return unavailable("file " + file_.string() + ": cache.read_only is true, so it is not written");
+  if (read_only_) return unavailable("file " + file_.string() + ": not written because cache.read_only is true");
   const auto text = text_of(file_);
   return text ? check_form(*text, file_) : text.error();
 }
@@ -310,9 +311,9 @@ Status TuningDatabase::write() const {
   const std::string text = whole_text();
   std::string name = file_.string() + ".XXXXXX";
   const UniqueFd fd(mkostemp(name.data(), O_CLOEXEC));
-  if (!fd) return failed("making a file beside", file_);
+  if (!fd) return failed("creating a temporary file for", file_);
   Status status = write_all(fd.get(), text, name);
-  if (status.ok() && fsync(fd.get()) != 0) status = failed("keeping", name);
+  if (status.ok() && fsync(fd.get()) != 0) status = failed("fsync of", name);
   if (status.ok() && rename(name.c_str(), file_.c_str()) != 0) status = failed("renaming to", file_);
   if (!status.ok()) unlink(name.c_str());
   return status;
@@ -324,7 +325,7 @@ Status TuningDatabase::put(const std::vector<TuningRecord>& records) {
   Status status;
   UniqueFd turn;
   if (!file_.empty() && read_only_) {
-    status = unavailable("file " + file_.string() + ": cache.read_only is true, so it is not written");
+    status = unavailable("file " + file_.string() + ": not written because cache.read_only is true");
   } else if (!file_.empty()) {
     std::error_code ignored;
     std::filesystem::create_directories(file_.parent_path(), ignored);

@@ -449,7 +449,7 @@ TEST_CASE("tuner: a variant whose output leaves its group in a later run is thro
     REQUIRE(outcome.has_value());
     CHECK(outcome->variant == "a");
     CHECK(f.kept.at("b").verdict == Verdict::rejected);
-    CHECK_THAT(outcome->rejected.at(0), Catch::Contains("differs from its first"));
+    CHECK_THAT(outcome->rejected.at(0), Catch::Contains("later run differs from the first run"));
   }
 }
 
@@ -461,7 +461,7 @@ TEST_CASE("tuner: without a reference the largest group of variants that agree i
   REQUIRE(outcome.has_value());
   CHECK(outcome->variant == "b");
   CHECK(outcome->rejected ==
-        std::vector<std::string>{"a: 3 of 4 variants agree with one another and differ from a; give expect to decide"});
+        std::vector<std::string>{"a: 3 of 4 variants agree with one another and differ from a; set expect to decide"});
   CHECK(f.kept.at("a").verdict == Verdict::outvoted);
   CHECK(f.count(Verdict::measured) == 2);
 }
@@ -479,7 +479,7 @@ TEST_CASE("tuner: without a largest group that agrees there is no winner, and no
     const auto outcome = f.run();
     REQUIRE_FALSE(outcome.has_value());
     CHECK(outcome.error().code == StatusCode::unavailable);
-    CHECK_THAT(outcome.error().message, Catch::Contains("give expect to decide") && Catch::Contains("a"));
+    CHECK_THAT(outcome.error().message, Catch::Contains("set expect to decide") && Catch::Contains("a"));
     CHECK(f.kept.empty());
   }
   FewVariants two({{"a", 1e6}, {"b", 2e6}, {"c", 3e6}});
