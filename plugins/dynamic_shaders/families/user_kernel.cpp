@@ -58,7 +58,7 @@ bool is_reserved(Dialect dialect, std::string_view name) {
 Status check_constant(Dialect dialect, const Define& constant) {
   if (!is_define_name(constant.name) || is_reserved(dialect, constant.name)) {
     return invalid_argument("constant '" + constant.name +
-                            "': expected a name of letters, digits and single underscores that is not reserved in " +
+                            "': expected a name of letters, digits and underscores that is not reserved in " +
                             (dialect == Dialect::glsl ? "GLSL" : "OpenCL C"));
   }
   if (constant.text.find_first_of("\n\r\\") != std::string::npos) {
@@ -219,7 +219,8 @@ Status check_glsl(const UserKernelSpec& spec) {
   for (const Define& constant : spec.constants) {
     if (!defines_again(plain, constant.name)) continue;
     return invalid_argument("constant " + constant.name + ": the text has #undef " + constant.name + " and defines " +
-                            constant.name + " again, so the value in the job has no effect. Remove the #undef or the constant");
+                            constant.name +
+                            " again, so the value in the job has no effect. Remove the #undef or the constant");
   }
   return {};
 }
