@@ -47,7 +47,7 @@ Result<CurlLibrary> load() {
   find(curl.slist_append, "curl_slist_append");
   find(curl.slist_free_all, "curl_slist_free_all");
   if (!missing.empty()) {
-    return unavailable(std::string("HTTP: ") + library_name + " has no " + missing +
+    return unavailable(std::string("HTTP: ") + library_name + " has no symbol " + missing +
                        " (expected libcurl 7.85 or later)");
   }
   if (curl.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) return unavailable("HTTP: libcurl cannot be initialized");
@@ -212,7 +212,7 @@ class HttpStore final : public RemoteStore {
     retry_after_s_ = 0;  // what an earlier answer said is not of this failure
     const std::string who = base_ + ": ";
     if (transfer.too_large || transfer.result == CURLE_FILESIZE_EXCEEDED) {
-      return unavailable(who + "an object has more than " + std::to_string(transfer.most_bytes) + " bytes");
+      return unavailable(who + "object has more than " + std::to_string(transfer.most_bytes) + " bytes");
     }
     const std::string why = curl_.easy_strerror(transfer.result);
     if (transfer.result == CURLE_OPERATION_TIMEDOUT) return timed_out(who + why);
@@ -223,8 +223,8 @@ class HttpStore final : public RemoteStore {
   Status refused_write(const Transfer& transfer) {
     Status status = refusal(transfer);
     if (transfer.http_status == 413) {
-      return invalid_argument(status.message + ": an object of " + std::to_string(transfer.body.size()) +
-                              " bytes is too large for it");
+      return invalid_argument(status.message + ": object of " + std::to_string(transfer.body.size()) +
+                              " bytes is too large");
     }
     constexpr long later[] = {408, 429, 502, 503, 504};
     if (std::ranges::find(later, transfer.http_status) == std::end(later)) status.code = StatusCode::unsupported;
@@ -233,8 +233,8 @@ class HttpStore final : public RemoteStore {
 
   Status refusal(const Transfer& transfer) {
     retry_after_s_ = transfer.retry_after.count();
-    return unavailable(base_ + ": answered " + std::to_string(transfer.http_status) +
-                       (transfer.http_status / 100 == 3 ? ", a redirect, which is not followed" : ""));
+    return unavailable(base_ + ": HTTP status " + std::to_string(transfer.http_status) +
+                       (transfer.http_status / 100 == 3 ? " (redirects are not followed)" : ""));
   }
 
   Result<std::optional<Bytes>> object_of(Transfer& transfer) {
@@ -331,7 +331,7 @@ class HttpStore final : public RemoteStore {
   // passed or `stop` became true before all had ended.
   Status run(std::span<Transfer> transfers, const RemoteLimits& limits, const std::function<void(std::size_t)>& done) {
     auto connections = take_connections();
-    if (!connections->works()) return unavailable(base_ + ": libcurl gives no connection");
+    if (!connections->works()) return unavailable(base_ + ": curl_multi_init failed");
     std::map<CURL*, curl_slist*> running;
     std::size_t next = 0;
     const auto end = [&](CURL* easy) {
@@ -349,7 +349,7 @@ class HttpStore final : public RemoteStore {
         curl_.multi_add_handle(connections->multi(), easy);
         ++next;
       }
-      if (running.empty()) return unavailable(base_ + ": libcurl gives no connection");
+      if (running.empty()) return unavailable(base_ + ": curl_easy_init failed");
       int active = 0;
       curl_.multi_perform(connections->multi(), &active);
       int left = 0;
@@ -372,7 +372,7 @@ class HttpStore final : public RemoteStore {
         status = cancelled(base_ + ": stopped");
       } else if (limits.deadline.passed()) {
         retry_after_s_ = 0;
-        status = timed_out(base_ + ": did not answer in time");
+        status = timed_out(base_ + ": timed out");
       } else {
         curl_.multi_poll(connections->multi(), nullptr, 0, poll_ms, nullptr);
       }

@@ -66,8 +66,8 @@ Result<S3Account> s3_account(const RemoteContext& context) {
   if (account.region.empty()) account.region = "us-east-1";
   if (account.access_key.empty() || account.secret_key.empty()) {
     return invalid_argument("remote " + context.url +
-                            ": no access key (expected access_key and secret_key in the file that credentials names, "
-                            "or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY)");
+                            ": no access key (expected access_key and secret_key in the credentials file, or "
+                            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY)");
   }
   const auto endpoint = context.credentials.find("endpoint");
   account.base = endpoint != context.credentials.end()

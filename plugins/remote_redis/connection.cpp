@@ -88,7 +88,8 @@ Result<Library> load() {
   find(ssl.err_get, "ERR_get_error");
   find(ssl.err_text, "ERR_error_string_n");
   find(ssl.err_clear, "ERR_clear_error");
-  if (!missing.empty()) return unavailable("TLS: libssl.so.3 has no " + missing + " (expected OpenSSL 3.0 or later)");
+  if (!missing.empty())
+    return unavailable("TLS: libssl.so.3 has no symbol " + missing + " (expected OpenSSL 3.0 or later)");
   return ssl;
 }
 
@@ -195,7 +196,7 @@ constexpr milliseconds longest_poll{10};  // how often `stop` is read
 
 Status over(const RemoteLimits& limits, const Deadline& deadline, const char* what) {
   if (limits.stop != nullptr && *limits.stop) return cancelled("Redis: stopped");
-  if (deadline.passed()) return timed_out(std::string("Redis: ") + what + " took too long");
+  if (deadline.passed()) return timed_out(std::string("Redis: ") + what + " timed out");
   return {};
 }
 
@@ -337,7 +338,7 @@ Result<std::unique_ptr<Connection>> Connection::open(const ServerAddress& addres
   if (address.database != "0") commands.push_back({"SELECT", address.database});
   if (commands.empty()) return connection;
   const Status status = connection->run(commands, limits, [](std::size_t, const Reply& reply) {
-    return reply.kind == ReplyKind::error ? unavailable("Redis: sign-in: " + reply.text) : ok_status();
+    return reply.kind == ReplyKind::error ? unavailable("Redis: AUTH or SELECT failed: " + reply.text) : ok_status();
   });
   if (!status.ok()) return status;
   return connection;
@@ -347,7 +348,7 @@ Status Connection::connect(const ServerAddress& address, const RemoteLimits& lim
   const Deadline deadline{std::min(limits.deadline.at, Deadline::after(limits.connect).at)};
   const auto found = resolve(address, limits, deadline);
   if (!found) return found.error();
-  Status failure = unavailable("Redis: host " + address.host + ": has no address");
+  Status failure = unavailable("Redis: host " + address.host + ": no address found");
   for (const addrinfo* one = found->get(); one != nullptr; one = one->ai_next) {
     UniqueFd socket(::socket(one->ai_family, one->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, one->ai_protocol));
     if (!socket) {
@@ -401,7 +402,7 @@ Status Connection::send(std::string_view bytes, const RemoteLimits& limits) {
 Status Connection::receive(const RemoteLimits& limits) {
   if (received_ == nullptr) received_ = std::make_unique_for_overwrite<char[]>(receive_bytes);
   while (true) {
-    if (Status status = over(limits, limits.deadline, "the answer"); !status.ok()) return status;
+    if (Status status = over(limits, limits.deadline, "the reply"); !status.ok()) return status;
     std::size_t count = 0;
     short events = POLLIN;
     if (tls_ != nullptr) {
@@ -419,7 +420,7 @@ Status Connection::receive(const RemoteLimits& limits) {
       parser_.add({received_.get(), count});
       return {};
     }
-    if (Status status = wait_for(socket_.get(), events, limits, limits.deadline, "the answer"); !status.ok()) {
+    if (Status status = wait_for(socket_.get(), events, limits, limits.deadline, "the reply"); !status.ok()) {
       return status;
     }
   }

@@ -27,7 +27,7 @@ std::vector<std::byte> bytes_of(const std::string& text) {
 
 Status unexpected(const Reply& reply, const char* what) {
   if (reply.kind == ReplyKind::error) return unavailable(std::string("Redis: ") + what + ": " + reply.text);
-  return unavailable(std::string("Redis: ") + what + ": the reply has another type than expected");
+  return unavailable(std::string("Redis: ") + what + ": unexpected type of reply");
 }
 
 std::string text_of_number(std::int64_t number) { return std::to_string(number); }
@@ -88,7 +88,7 @@ Result<std::optional<std::vector<std::byte>>> RedisStore::get(const std::string&
   if (reply->kind == ReplyKind::null) return std::optional<std::vector<std::byte>>();
   if (reply->kind != ReplyKind::bulk) return unexpected(*reply, "GET");
   if (reply->text.size() > limits.most_bytes) {
-    return unavailable("Redis: an object has " + std::to_string(reply->text.size()) + " bytes, expected at most " +
+    return unavailable("Redis: object has " + std::to_string(reply->text.size()) + " bytes, expected at most " +
                        std::to_string(limits.most_bytes));
   }
   return std::optional(bytes_of(reply->text));

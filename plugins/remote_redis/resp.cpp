@@ -38,11 +38,11 @@ Result<bool> ReplyParser::read_one(Reply& reply, std::size_t& count) {
   std::size_t at = at_;
   const auto first = line(at);
   if (!first) {
-    if (unread() > most_line) return corrupt("a line of the reply has more than 65536 bytes");
+    if (unread() > most_line) return corrupt("reply has a line of more than 65536 bytes");
     return false;
   }
-  if (first->size() > most_line) return corrupt("a line of the reply has more than 65536 bytes");
-  if (first->empty()) return corrupt("an empty line in place of a reply");
+  if (first->size() > most_line) return corrupt("reply has a line of more than 65536 bytes");
+  if (first->empty()) return corrupt("reply is an empty line");
   const char kind = first->front();
   const std::string_view rest = first->substr(1);
   if (kind == '+' || kind == '-') {
@@ -53,8 +53,7 @@ Result<bool> ReplyParser::read_one(Reply& reply, std::size_t& count) {
   }
   const auto number = integer_of(rest);
   if (!number || (kind != ':' && kind != '$' && kind != '*')) {
-    return corrupt("a reply begins with byte " + std::to_string(static_cast<unsigned char>(kind)) +
-                   ", expected the protocol RESP 2");
+    return corrupt("not a RESP 2 reply: first byte is " + std::to_string(static_cast<unsigned char>(kind)));
   }
   if (kind == ':' || *number == -1) {
     reply.kind = kind == ':' ? ReplyKind::integer : ReplyKind::null;
@@ -63,7 +62,7 @@ Result<bool> ReplyParser::read_one(Reply& reply, std::size_t& count) {
     return true;
   }
   if (*number < 0 || static_cast<std::uint64_t>(*number) > limits_.bytes) {
-    return corrupt("a reply of " + std::to_string(*number) + " bytes or items, expected at most " +
+    return corrupt("reply has " + std::to_string(*number) + " bytes or items, expected 0 to " +
                    std::to_string(limits_.bytes));
   }
   const auto size = static_cast<std::size_t>(*number);
@@ -74,7 +73,7 @@ Result<bool> ReplyParser::read_one(Reply& reply, std::size_t& count) {
     return true;
   }
   if (buffer_.size() - at < size + 2) return false;
-  if (buffer_.compare(at + size, 2, "\r\n") != 0) return corrupt("a bulk reply does not end with its line");
+  if (buffer_.compare(at + size, 2, "\r\n") != 0) return corrupt("bulk reply does not end with CR LF");
   reply.kind = ReplyKind::bulk;
   reply.text.assign(buffer_, at, size);
   at_ = at + size + 2;
@@ -97,7 +96,7 @@ Result<std::optional<Reply>> ReplyParser::next() {
     if (!complete) return complete.error();
     read_bytes_ += at_ - before;
     if (read_bytes_ > limits_.bytes) {
-      return corrupt("a reply of more than " + std::to_string(limits_.bytes) + " bytes");
+      return corrupt("reply has more than " + std::to_string(limits_.bytes) + " bytes");
     }
     if (!*complete) {
       drop_read();
@@ -106,8 +105,9 @@ Result<std::optional<Reply>> ReplyParser::next() {
     if (count != 0) {
       items_ += count;
       if (items_ > limits_.items || open_.size() == most_depth) {
-        return corrupt("a reply with " + std::to_string(items_) + " items, expected at most " +
-                       std::to_string(limits_.items) + " in " + std::to_string(most_depth) + " levels");
+        return corrupt("reply has " + std::to_string(items_) + " items in " + std::to_string(open_.size() + 1) +
+                       " levels, expected at most " + std::to_string(limits_.items) + " items in " +
+                       std::to_string(most_depth) + " levels");
       }
       open_.push_back({std::move(reply), count});
       continue;
