@@ -76,9 +76,11 @@ Status check_trust(std::string_view what, const fs::path& path, const struct sta
     return unsupported(object + ": writable by everyone (mode " + octal(info.st_mode) +
                        "), expected a mode without o+w");
   }
-  if (info.st_uid == 0 || info.st_uid == geteuid() || info.st_uid == owner_of_core()) return {};
-  return unsupported(object + ": owned by uid " + std::to_string(info.st_uid) + ", expected root or uid " +
-                     std::to_string(geteuid()));
+  const std::optional<uid_t> core = owner_of_core();
+  if (info.st_uid == 0 || info.st_uid == geteuid() || info.st_uid == core) return {};
+  std::string trusted = "root or uid " + std::to_string(geteuid());
+  if (core && *core != 0 && *core != geteuid()) trusted += " or uid " + std::to_string(*core);
+  return unsupported(object + ": owned by uid " + std::to_string(info.st_uid) + ", expected " + trusted);
 }
 
 Status system_status(std::string_view what, const fs::path& path, int error) {

@@ -259,8 +259,8 @@ Exit status: 0 done · 1 a program was skipped, or DIR could not be written · 2
 key of --sign-with signs. A machine that trusts the key uses them with [cache] layers = ["DIR"] and compiles nothing.
 
 TARGET is a chip, such as gfx1100, for which OpenCL C kernels and convolutions are built without a card; or a device of this machine,
-such as opengl:0, for machines with the same device and driver. Programs for other devices can only be made on them: use `kiln cache
-layer create` or `kiln cache push` there. The programs are also stored in the cache of this machine.
+such as opengl:0, for machines with the same device and driver. Programs for other devices can only be built on those devices: use
+`kiln cache layer create` or `kiln cache push` there. The programs are also stored in the cache of this machine.
 
     kiln cache bake jobs.toml --for gfx1100 --for gfx1030 --sign-with app --output /usr/share/app/kiln
 

@@ -41,10 +41,12 @@ Status check_winograd(const Conv2dSpec& spec, const WinogradShape& shape, const 
   const std::int64_t points = shape.t * shape.t;
   const auto texels = static_cast<std::uint64_t>(spec.n * points * std::max(spec.c, spec.k) * shape.quads);
   const bool viewed = blocking.view != View::storage;
-  if (texels >= (std::uint64_t{1} << 29) || (viewed && texels > device.max_view_texels) ||
-      (device.max_buffer_bytes != 0 && texels * 16 > device.max_buffer_bytes)) {
-    return unsupported("winograd: " + std::to_string(texels) + " texels of transformed tiles are too many for device " +
-                       device.id);
+  std::uint64_t most = (std::uint64_t{1} << 29) - 1;
+  if (viewed) most = std::min<std::uint64_t>(most, device.max_view_texels);
+  if (device.max_buffer_bytes != 0) most = std::min<std::uint64_t>(most, device.max_buffer_bytes / 16);
+  if (texels > most) {
+    return unsupported("winograd: " + std::to_string(texels) + " texels of transformed tiles, expected at most " +
+                       std::to_string(most) + " on device " + device.id);
   }
   const Form form;
   if (const auto lanes = input_lanes(spec, shape, device, form); !lanes) return lanes.error();
