@@ -108,7 +108,8 @@ std::string hex_of_flags(std::uint32_t value) {
 
 Result<Target> target_of(std::uint32_t flags) {
   if ((flags & ~0xFFu) != 0) {
-    return unsupported("ELF flags " + hex_of_flags(flags) + ": of a target with XNACK, SRAM ECC or generic versions");
+    return unsupported("ELF flags " + hex_of_flags(flags) +
+                       ": targets with XNACK, SRAM ECC or generic versions are not supported");
   }
   for (const auto& [machine, target] : machines) {
     if (machine == flags) return target;
@@ -138,17 +139,18 @@ Result<ObjectMetadata> metadata_of(const ElfFile& file) {
     if (!note) return note.error();
     if (!note->empty()) return read_metadata(*note);
   }
-  return corrupt("it has no metadata note, and so no kernels");
+  return corrupt("the code object has no metadata note and therefore no kernels");
 }
 
 Status check_agreement(const ObjectMetadata& metadata, std::uint32_t version, Target target) {
   if (metadata.version != version) {
-    return corrupt("its ELF header says code object version " + std::to_string(version) + ", its metadata " +
-                   std::to_string(metadata.version));
+    return corrupt("code object version is " + std::to_string(version) + " in the ELF header and " +
+                   std::to_string(metadata.version) + " in the metadata");
   }
   const std::string expected = "amdgcn-amd-amdhsa--" + std::string(to_string(target));
   if (metadata.target != expected) {
-    return corrupt("its ELF header says " + expected + ", its metadata '" + metadata.target.substr(0, 80) + "'");
+    return corrupt("target is '" + expected + "' in the ELF header and '" + metadata.target.substr(0, 80) +
+                   "' in the metadata");
   }
   return {};
 }
@@ -160,19 +162,20 @@ Result<std::uint64_t> entry_of(const KernelDescriptor& descriptor, std::uint64_t
   for (const CodeRange& range : laid.code) {
     if (entry >= range.begin && entry < range.end && range.end - entry >= 4) {
       if (entry % 256 == 0) return entry;
-      return corrupt("its entry lies at " + std::to_string(entry) + ", expected a multiple of 256");
+      return corrupt("entry point offset is " + std::to_string(entry) + ", expected a multiple of 256");
     }
   }
-  return corrupt("its entry, " + std::to_string(descriptor.entry) + " bytes from its descriptor, lies in no code");
+  return corrupt("entry point, " + std::to_string(descriptor.entry) +
+                 " bytes from the kernel descriptor, is outside the code");
 }
 
 Result<KernelCode> read_kernel(KernelMetadata metadata, const LaidOut& laid, const Symbols& symbols, Target target) {
   const auto found = symbols.find(metadata.descriptor);
-  if (found == symbols.end()) return corrupt("the symbol '" + metadata.descriptor + "' of its descriptor is missing");
+  if (found == symbols.end()) return corrupt("kernel descriptor symbol '" + metadata.descriptor + "' is missing");
   const PlacedSymbol& symbol = *found->second;
   if (symbol.size != descriptor_bytes || symbol.offset % descriptor_bytes != 0) {
-    return corrupt("its descriptor has " + std::to_string(symbol.size) + " bytes at " + std::to_string(symbol.offset) +
-                   ", expected 64 at a multiple of 64");
+    return corrupt("kernel descriptor has " + std::to_string(symbol.size) + " bytes at offset " +
+                   std::to_string(symbol.offset) + ", expected 64 bytes at a multiple of 64");
   }
   const auto bytes = std::span(laid.image).subspan(symbol.offset).first<descriptor_bytes>();
   const auto descriptor = read_descriptor(bytes, target);
@@ -182,8 +185,8 @@ Result<KernelCode> read_kernel(KernelMetadata metadata, const LaidOut& laid, con
   if (!entry) return entry.error();
   const auto function = symbols.find(metadata.name);
   if (function != symbols.end() && function->second->offset != *entry) {
-    return corrupt("its descriptor's entry is at " + std::to_string(*entry) + ", its symbol at " +
-                   std::to_string(function->second->offset));
+    return corrupt("entry point offset is " + std::to_string(*entry) + " in the kernel descriptor and " +
+                   std::to_string(function->second->offset) + " in the symbol table");
   }
   KernelCode kernel;
   kernel.name = std::move(metadata.name);
@@ -234,7 +237,7 @@ Result<CodeObject> read_code_object(std::span<const std::byte> bytes) noexcept t
   object.target = *target;
   auto metadata = metadata_of(*file);
   if (!metadata) return metadata.error();
-  if (metadata->kernels.empty()) return invalid_argument("no kernel: expected a function declared __kernel");
+  if (metadata->kernels.empty()) return invalid_argument("no kernel found, expected a function declared __kernel");
   if (Status status = check_agreement(*metadata, object.version, object.target); !status.ok()) return status;
   auto laid = file->type == ElfType::relocatable ? lay_out_relocatable(*file) : lay_out_linked(*file);
   if (!laid) return laid.error();

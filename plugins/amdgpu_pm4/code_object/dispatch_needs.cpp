@@ -7,12 +7,12 @@ namespace kiln::amdgpu_pm4 {
 namespace {
 
 std::string named(const KernelArgument& argument) {
-  const std::string where = "at " + std::to_string(argument.offset);
+  const std::string where = "at offset " + std::to_string(argument.offset);
   return "argument " + (argument.name.empty() ? where : "'" + argument.name + "' " + where);
 }
 
 Status refuse(const KernelArgument& argument) {
-  return unsupported(named(argument) + " is " + argument.value_kind + ", which is not offered");
+  return unsupported(named(argument) + " has kind " + argument.value_kind + ", which is not supported");
 }
 
 std::size_t count_of(const KernelCode& kernel, ArgumentKind kind) {
@@ -66,11 +66,11 @@ Status check_dispatch(const CodeObject& object, const KernelCode& kernel) {
   for (const UserSgprSlot& slot : kernel.user_sgpr_slots) {
     if (slot.value == UserSgpr::dispatch_pointer || slot.value == UserSgpr::queue_pointer ||
         slot.value == UserSgpr::dispatch_id) {
-      return unsupported(name + " needs a " + std::string(to_string(slot.value)) + ", which is not offered");
+      return unsupported(name + " needs " + std::string(to_string(slot.value)) + ", which is not supported");
     }
   }
   if (kernel.dynamic_stack) {
-    return unsupported(name + " needs a stack of unknown depth: recursion, or a call of what is not known");
+    return unsupported(name + " needs a stack of unknown depth: recursion or a call of an unknown function");
   }
   for (const KernelArgument& argument : kernel.arguments) {
     if (argument.kind == ArgumentKind::other) return refuse(argument).within(name);
@@ -82,7 +82,7 @@ Status write_kernarg(const KernelCode& kernel, const KernargValues& values, std:
   for (const Status& status :
        {check_count(kernel, ArgumentKind::global_buffer, values.buffers.size(), "buffers"),
         check_count(kernel, ArgumentKind::by_value, values.by_value.size(), "arguments by value"),
-        check_count(kernel, ArgumentKind::local_pointer, values.local_bytes.size(), "sizes of local memory")}) {
+        check_count(kernel, ArgumentKind::local_pointer, values.local_bytes.size(), "local memory sizes")}) {
     if (!status.ok()) return status;
   }
   std::fill(segment.begin(), segment.end(), std::byte{0});
@@ -97,7 +97,7 @@ Status write_kernarg(const KernelCode& kernel, const KernargValues& values, std:
       case ArgumentKind::by_value: {
         const std::span<const std::byte> bytes = values.by_value[by_value++];
         if (bytes.size() != argument.size) {
-          return invalid_argument(named(argument) + " of kernel '" + kernel.name + "' has " +
+          return invalid_argument(named(argument) + " of kernel '" + kernel.name + "' takes " +
                                   std::to_string(argument.size) + " bytes, found " + std::to_string(bytes.size()));
         }
         std::copy(bytes.begin(), bytes.end(), to);

@@ -38,7 +38,7 @@ Record record_at(Bytes bytes, std::uint64_t offset) {  // REQUIRES: it lies with
 std::string number(std::uint64_t value) { return std::to_string(value); }
 
 Status check_header(const Elf64_Ehdr& header) {
-  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return corrupt("not an ELF file");
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return corrupt("the code object is not an ELF file");
   if (header.e_ident[EI_CLASS] != ELFCLASS64) {
     return unsupported("ELF class " + number(header.e_ident[EI_CLASS]) + ", expected 2 (64-bit)");
   }
@@ -58,7 +58,7 @@ Status check_header(const Elf64_Ehdr& header) {
     return unsupported("ELF type " + number(header.e_type) + ", expected 1 (relocatable) or 3 (shared object)");
   }
   if (header.e_ehsize != sizeof header) {
-    return corrupt("its ELF header has " + number(header.e_ehsize) + " bytes, expected " + number(sizeof header));
+    return corrupt("ELF header has " + number(header.e_ehsize) + " bytes, expected " + number(sizeof header));
   }
   return {};
 }
@@ -66,24 +66,26 @@ Status check_header(const Elf64_Ehdr& header) {
 // The text that starts at the offset and ends before the next NUL.
 Result<std::string_view> text_at(Bytes strings, std::uint64_t offset, std::string_view what) {
   if (offset >= strings.size()) {
-    return corrupt("the name of a " + std::string(what) + " starts at " + number(offset) + " of " +
+    return corrupt(std::string(what) + " name at offset " + number(offset) + " is outside the string table of " +
                    number(strings.size()) + " bytes");
   }
   const auto* const start = reinterpret_cast<const char*>(strings.data() + offset);
   const void* const end = std::memchr(start, 0, strings.size() - offset);
-  if (end == nullptr) return corrupt("the name of a " + std::string(what) + " has no end");
+  if (end == nullptr) return corrupt(std::string(what) + " name has no terminating NUL");
   return std::string_view(start, static_cast<std::size_t>(static_cast<const char*>(end) - start));
 }
 
 Status read_sections(Bytes file, const Elf64_Ehdr& header, ElfFile& elf) {
   if (header.e_shnum == 0) return {};
   if (header.e_shentsize != sizeof(Elf64_Shdr)) {
-    return corrupt("its section headers have " + number(header.e_shentsize) + " bytes, expected " +
+    return corrupt("section header size is " + number(header.e_shentsize) + " bytes, expected " +
                    number(sizeof(Elf64_Shdr)));
   }
-  if (header.e_shnum > most_sections) return corrupt(number(header.e_shnum) + " sections: more than a compiler writes");
+  if (header.e_shnum > most_sections) {
+    return corrupt(number(header.e_shnum) + " sections, expected at most " + number(most_sections));
+  }
   if (!holds(file, header.e_shoff, header.e_shnum, sizeof(Elf64_Shdr))) {
-    return corrupt("its " + number(header.e_shnum) + " section headers reach beyond its end");
+    return corrupt(number(header.e_shnum) + " section headers reach beyond the end of the file");
   }
   std::vector<std::uint32_t> names;
   for (std::uint64_t i = 0; i < header.e_shnum; ++i) {
@@ -95,7 +97,7 @@ Status read_sections(Bytes file, const Elf64_Ehdr& header, ElfFile& elf) {
     section.alignment = raw.sh_addralign == 0 ? 1 : raw.sh_addralign;
     if (raw.sh_type != SHT_NULL && raw.sh_type != SHT_NOBITS) {
       if (!holds(file, raw.sh_offset, raw.sh_size, 1)) {
-        return corrupt("section " + number(i) + " reaches beyond the file's end");
+        return corrupt("section " + number(i) + " reaches beyond the end of the file");
       }
       section.contents = file.subspan(raw.sh_offset, raw.sh_size);
     }
@@ -108,7 +110,7 @@ Status read_sections(Bytes file, const Elf64_Ehdr& header, ElfFile& elf) {
   }
   if (header.e_shstrndx == SHN_UNDEF) return {};
   if (header.e_shstrndx >= elf.sections.size()) {
-    return corrupt("the section of names is number " + number(header.e_shstrndx) + " of " +
+    return corrupt("section name table has index " + number(header.e_shstrndx) + ", expected less than " +
                    number(elf.sections.size()));
   }
   const Bytes strings = elf.sections[header.e_shstrndx].contents;
@@ -123,21 +125,23 @@ Status read_sections(Bytes file, const Elf64_Ehdr& header, ElfFile& elf) {
 Status read_segments(Bytes file, const Elf64_Ehdr& header, ElfFile& elf) {
   if (header.e_phnum == 0) return {};
   if (header.e_phentsize != sizeof(Elf64_Phdr)) {
-    return corrupt("its program headers have " + number(header.e_phentsize) + " bytes, expected " +
+    return corrupt("program header size is " + number(header.e_phentsize) + " bytes, expected " +
                    number(sizeof(Elf64_Phdr)));
   }
-  if (header.e_phnum > most_segments) return corrupt(number(header.e_phnum) + " segments: more than a linker writes");
+  if (header.e_phnum > most_segments) {
+    return corrupt(number(header.e_phnum) + " segments, expected at most " + number(most_segments));
+  }
   if (!holds(file, header.e_phoff, header.e_phnum, sizeof(Elf64_Phdr))) {
-    return corrupt("its " + number(header.e_phnum) + " program headers reach beyond its end");
+    return corrupt(number(header.e_phnum) + " program headers reach beyond the end of the file");
   }
   for (std::uint64_t i = 0; i < header.e_phnum; ++i) {
     const auto raw = record_at<Elf64_Phdr>(file, header.e_phoff + i * sizeof(Elf64_Phdr));
     if (!holds(file, raw.p_offset, raw.p_filesz, 1)) {
-      return corrupt("segment " + number(i) + " reaches beyond the file's end");
+      return corrupt("segment " + number(i) + " reaches beyond the end of the file");
     }
     if (raw.p_type == PT_LOAD && raw.p_memsz < raw.p_filesz) {
-      return corrupt("segment " + number(i) + " has " + number(raw.p_filesz) + " bytes for " + number(raw.p_memsz) +
-                     " of memory");
+      return corrupt("segment " + number(i) + " has " + number(raw.p_filesz) + " bytes in the file, expected at most " +
+                     number(raw.p_memsz) + " (its memory size)");
     }
     elf.segments.push_back(
         {raw.p_type, raw.p_flags, raw.p_vaddr, raw.p_memsz, file.subspan(raw.p_offset, raw.p_filesz)});
@@ -147,11 +151,12 @@ Status read_segments(Bytes file, const Elf64_Ehdr& header, ElfFile& elf) {
 
 Status check_table(const ElfSection& section, std::uint64_t record, std::uint64_t most, std::string_view what) {
   if (section.entry_size != record || section.contents.size() % record != 0) {
-    return corrupt("section " + std::string(section.name) + " has " + number(section.contents.size()) +
-                   " bytes in records of " + number(section.entry_size) + ", expected records of " + number(record));
+    return corrupt("section '" + std::string(section.name) + "' has " + number(section.contents.size()) +
+                   " bytes in entries of " + number(section.entry_size) + ", expected whole entries of " +
+                   number(record));
   }
   const std::uint64_t count = section.contents.size() / record;
-  if (count > most) return corrupt(number(count) + " " + std::string(what) + ": more than a compiler writes");
+  if (count > most) return corrupt(number(count) + " " + std::string(what) + ", expected at most " + number(most));
   return {};
 }
 
@@ -159,7 +164,8 @@ Status check_table(const ElfSection& section, std::uint64_t record, std::uint64_
 
 Result<ElfFile> read_elf(std::span<const std::byte> file) {
   if (file.size() < sizeof(Elf64_Ehdr)) {
-    return corrupt(number(file.size()) + " bytes: an ELF header alone has " + number(sizeof(Elf64_Ehdr)));
+    return corrupt("the code object has " + number(file.size()) + " bytes, expected at least " +
+                   number(sizeof(Elf64_Ehdr)) + " for the ELF header");
   }
   const auto header = record_at<Elf64_Ehdr>(file, 0);
   if (Status status = check_header(header); !status.ok()) return status;
@@ -175,8 +181,8 @@ Result<ElfFile> read_elf(std::span<const std::byte> file) {
 Result<std::vector<ElfSymbol>> read_symbols(const ElfFile& file, const ElfSection& section) {
   if (Status status = check_table(section, sizeof(Elf64_Sym), most_symbols, "symbols"); !status.ok()) return status;
   if (section.link >= file.sections.size()) {
-    return corrupt("the names of section " + std::string(section.name) + " are in section " + number(section.link) +
-                   " of " + number(file.sections.size()));
+    return corrupt("section '" + std::string(section.name) + "' has its names in section " + number(section.link) +
+                   ", expected a number less than " + number(file.sections.size()));
   }
   const Bytes strings = file.sections[section.link].contents;
   std::vector<ElfSymbol> symbols;
@@ -207,12 +213,12 @@ Result<std::span<const std::byte>> find_note(std::span<const std::byte> notes, s
   const auto padded = [](std::uint64_t bytes) { return (bytes + 3) & ~std::uint64_t{3}; };
   std::uint64_t at = 0;
   while (at < notes.size()) {
-    if (!holds(notes, at, 1, sizeof(Elf64_Nhdr))) return corrupt("a note's header is cut off");
+    if (!holds(notes, at, 1, sizeof(Elf64_Nhdr))) return corrupt("a note header is truncated");
     const auto header = record_at<Elf64_Nhdr>(notes, at);
     const std::uint64_t name_at = at + sizeof(Elf64_Nhdr);
     const std::uint64_t contents_at = name_at + padded(header.n_namesz);
     if (!holds(notes, name_at, header.n_namesz, 1) || !holds(notes, contents_at, header.n_descsz, 1)) {
-      return corrupt("a note reaches beyond its section's end");
+      return corrupt("a note reaches beyond the end of its section");
     }
     std::string_view name(reinterpret_cast<const char*>(notes.data() + name_at), header.n_namesz);
     if (name.ends_with('\0')) name.remove_suffix(1);

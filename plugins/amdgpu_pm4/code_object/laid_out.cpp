@@ -54,8 +54,8 @@ class Segments {
     if (Status status = read_dynamic_symbols(); !status.ok()) return status;
     for (const ElfSection& section : file_.sections) {
       if ((section.flags & SHF_ALLOC) == 0) continue;
-      if (section.type == SHT_REL) return unsupported("it has relocations without addends");
-      if (section.type == SHT_RELR) return unsupported("it has packed relative relocations (SHT_RELR)");
+      if (section.type == SHT_REL) return unsupported("relocations without addends (SHT_REL) are not supported");
+      if (section.type == SHT_RELR) return unsupported("packed relative relocations (SHT_RELR) are not supported");
       if (section.type != SHT_RELA) continue;
       if (Status status = relocate(section); !status.ok()) return status;
     }
@@ -67,15 +67,15 @@ class Segments {
     for (const ElfSegment& segment : file_.segments) {
       if (segment.type != PT_LOAD || segment.memory_bytes == 0) continue;
       if (segment.memory_bytes > most_image_bytes || segment.address > UINT64_MAX - 2 * most_image_bytes) {
-        return corrupt("a segment of " + std::to_string(segment.memory_bytes) + " bytes at " +
-                       std::to_string(segment.address));
+        return corrupt("segment of " + std::to_string(segment.memory_bytes) + " bytes at address " +
+                       std::to_string(segment.address) + " is too large or too high");
       }
       if ((segment.flags & PF_W) != 0 && !is_read_only_after(segment)) {
-        return unsupported("a segment that kernels can write: variables outside kernels");
+        return unsupported("variables outside kernels must be constant, found a writable segment");
       }
       loads_.push_back(&segment);
     }
-    if (loads_.empty()) return corrupt("it has nothing to load");
+    if (loads_.empty()) return corrupt("the code object has no segment to load");
     std::sort(loads_.begin(), loads_.end(),
               [](const ElfSegment* a, const ElfSegment* b) { return a->address < b->address; });
     base_ = loads_.front()->address & ~(image_alignment - 1);
@@ -94,9 +94,9 @@ class Segments {
   Status copy() {
     for (const ElfSegment* const segment : loads_) {
       const std::uint64_t begin = segment->address - base_;
-      if (begin < out_end_) return corrupt("its segments overlap");
+      if (begin < out_end_) return corrupt("segments overlap");
       if (begin > most_image_bytes - segment->memory_bytes) {
-        return unsupported("its segments span more than " + std::to_string(most_image_bytes) + " bytes");
+        return unsupported("segments span more than " + std::to_string(most_image_bytes) + " bytes");
       }
       if (code_ends_)
         fill_code_end(out_.image, out_end_, std::min(begin & ~std::uint64_t{3}, out_end_ + code_end_bytes));
@@ -114,7 +114,7 @@ class Segments {
   Status read_dynamic_symbols() {
     for (const ElfSection& section : file_.sections) {
       if (section.type != SHT_DYNSYM) continue;
-      if (!symbols_.empty()) return corrupt("it has two dynamic symbol tables");
+      if (!symbols_.empty()) return corrupt("the code object has more than one dynamic symbol table");
       auto symbols = read_symbols(file_, section);
       if (!symbols) return symbols.error();
       symbols_ = std::move(*symbols);
@@ -123,7 +123,7 @@ class Segments {
       if (symbol.name.empty() || symbol.section == SHN_UNDEF || symbol.section >= SHN_LORESERVE) continue;
       if (symbol.value < base_ || symbol.value - base_ > out_.image.size() ||
           symbol.size > out_.image.size() - (symbol.value - base_)) {
-        return corrupt("symbol '" + std::string(symbol.name) + "' lies outside what is loaded");
+        return corrupt("symbol '" + std::string(symbol.name) + "' is outside the loaded segments");
       }
       out_.symbols.push_back({symbol.name, symbol.value - base_, symbol.size});
     }
@@ -146,13 +146,13 @@ class Segments {
         }
         target = symbol.value + addend - base_;
       } else {
-        return unsupported(relocation_name(relocation.type) + " is not applied to linked files");
+        return unsupported(relocation_name(relocation.type) + " is not supported in linked files");
       }
       const std::uint64_t at = relocation.offset - base_;
       if (relocation.offset < base_ || out_.image.size() < 8 || at > out_.image.size() - 8 ||
           target > out_.image.size()) {
-        return corrupt(relocation_name(relocation.type) + " at " + std::to_string(relocation.offset) +
-                       " lies, or points, outside what is loaded");
+        return corrupt(relocation_name(relocation.type) + " at address " + std::to_string(relocation.offset) +
+                       " is, or points, outside the loaded segments");
       }
       out_.address_words.push_back({at, target});
     }
@@ -193,7 +193,7 @@ class Layout {
         if (Status status = place(i); !status.ok()) return status;
       }
     }
-    if (out_.image.empty()) return corrupt("it has nothing to load");
+    if (out_.image.empty()) return corrupt("the code object has no section to load");
     if (Status status = read_symbol_table(); !status.ok()) return status;
     for (const ElfSection& section : file_.sections) {
       if (Status status = relocate(section); !status.ok()) return status;
@@ -220,21 +220,21 @@ class Layout {
       }
     }
     if (count == 0) {
-      return unsupported("section " + in_quotes(file_.sections[index].name) + ": variables outside kernels that " +
-                         "kernels can write");
+      return unsupported("section " + in_quotes(file_.sections[index].name) +
+                         " is writable; only constant variables are supported outside kernels");
     }
     return unsupported((count == 1 ? "variable " : "variables ") + names +
-                       " outside kernels can be written by a kernel; only constant ones are supported: pass " +
-                       (count == 1 ? "it as a binding" : "them as bindings"));
+                       " outside kernels can be written by a kernel; only constant variables are supported. Pass " +
+                       (count == 1 ? "the variable as a binding" : "the variables as bindings"));
   }
 
   Status place(std::size_t index) {
     const ElfSection& section = file_.sections[index];
     const std::string name = "section " + in_quotes(section.name);
     if (section.type != SHT_PROGBITS && section.type != SHT_NOBITS) {
-      return unsupported(name + " is of type " + std::to_string(section.type) + ", which is not loaded here");
+      return unsupported(name + " has type " + std::to_string(section.type) + ", expected 1 (PROGBITS) or 8 (NOBITS)");
     }
-    if ((section.flags & SHF_TLS) != 0) return unsupported(name + ": variables of a lane's own by TLS");
+    if ((section.flags & SHF_TLS) != 0) return unsupported(name + ": thread-local variables are not supported");
     // Relocated constants are written once, before any kernel runs.
     if ((section.flags & SHF_WRITE) != 0 && !section.name.starts_with(".data.rel.ro")) {
       return written_variables(index);
@@ -261,7 +261,7 @@ class Layout {
   Status read_symbol_table() {
     for (const ElfSection& section : file_.sections) {
       if (section.type != SHT_SYMTAB) continue;
-      if (table_ != nullptr) return corrupt("it has two symbol tables");
+      if (table_ != nullptr) return corrupt("the code object has more than one symbol table");
       auto symbols = read_symbols(file_, section);
       if (!symbols) return symbols.error();
       symbols_ = std::move(*symbols);
@@ -270,7 +270,9 @@ class Layout {
     for (const ElfSymbol& symbol : symbols_) {
       const std::optional<std::uint64_t> at = place_of(symbol);
       if (symbol.name.empty() || !at) continue;
-      if (symbol.size > out_.image.size() - *at) return corrupt("symbol " + in_quotes(symbol.name) + " has no end");
+      if (symbol.size > out_.image.size() - *at) {
+        return corrupt("symbol " + in_quotes(symbol.name) + " reaches beyond the end of the image");
+      }
       out_.symbols.push_back({symbol.name, *at, symbol.size});
     }
     return {};
@@ -289,11 +291,11 @@ class Layout {
     if (section.type != SHT_RELA && section.type != SHT_REL) return {};
     if (section.info >= places_.size()) {
       return corrupt("section " + in_quotes(section.name) + " relocates section " + std::to_string(section.info) +
-                     " of " + std::to_string(places_.size()));
+                     ", expected a number less than " + std::to_string(places_.size()));
     }
     if (!places_[section.info]) return {};  // of what is not loaded, such as debugging information
     if (section.type == SHT_REL) {
-      return unsupported("section " + in_quotes(section.name) + " has relocations without addends");
+      return unsupported("section " + in_quotes(section.name) + " has unsupported relocations without addends");
     }
     if (table_ == nullptr || section.link != static_cast<std::uint64_t>(table_ - file_.sections.data())) {
       return corrupt("section " + in_quotes(section.name) + " refers to symbols of section " +
@@ -316,24 +318,24 @@ class Layout {
   Status apply(const ElfRelocation& relocation, std::size_t into) {
     const std::uint32_t width = relocation_bytes(relocation.type);
     if (relocation.type == relocation_none) return {};
-    if (width == 0) return unsupported(relocation_name(relocation.type) + " is not applied here");
+    if (width == 0) return unsupported(relocation_name(relocation.type) + " is not supported");
     const std::uint64_t size = file_.sections[into].contents.size();
     if (relocation.offset > size || width > size - relocation.offset) {
-      return corrupt(relocation_name(relocation.type) + " at " + std::to_string(relocation.offset) + " of " +
-                     std::to_string(size) + " bytes");
+      return corrupt(relocation_name(relocation.type) + " at offset " + std::to_string(relocation.offset) +
+                     " reaches beyond the " + std::to_string(size) + " bytes of the section");
     }
     if (relocation.symbol == 0 || relocation.symbol >= symbols_.size()) {
       return corrupt(relocation_name(relocation.type) + " refers to symbol " + std::to_string(relocation.symbol) +
-                     " of " + std::to_string(symbols_.size()));
+                     ", expected at least 1 and less than " + std::to_string(symbols_.size()));
     }
     const ElfSymbol& symbol = symbols_[relocation.symbol];
     const std::optional<std::uint64_t> place = place_of(symbol);
-    if (!place) return corrupt("symbol " + in_quotes(symbol.name) + " lies in nothing that is loaded");
+    if (!place) return corrupt("symbol " + in_quotes(symbol.name) + " is outside the loaded sections");
     // Modulo 2^64, as addresses are.
     const std::uint64_t target = *place + static_cast<std::uint64_t>(relocation.addend);
     const std::uint64_t at = *places_[into] + relocation.offset;
     if (relocation.type == relocation_abs64) {
-      if (target > out_.image.size()) return corrupt(relocation_name(relocation.type) + " points out of the image");
+      if (target > out_.image.size()) return corrupt(relocation_name(relocation.type) + " points outside the image");
       out_.address_words.push_back({at, target});
       return {};
     }
@@ -341,7 +343,7 @@ class Layout {
     const auto as_signed = static_cast<std::int64_t>(distance);
     if (relocation.type == relocation_rel32 && (as_signed < std::numeric_limits<std::int32_t>::min() ||
                                                 as_signed > std::numeric_limits<std::int32_t>::max())) {
-      return corrupt(relocation_name(relocation.type) + " spans more than 32 bits");
+      return corrupt(relocation_name(relocation.type) + " needs a distance of more than 32 bits");
     }
     const std::uint64_t value = relocation.type == relocation_rel32_hi ? distance >> 32 : distance;
     std::memcpy(out_.image.data() + at, &value, width);  // little-endian, as the host

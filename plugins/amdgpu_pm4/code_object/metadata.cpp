@@ -46,7 +46,7 @@ struct Flaw {
 };
 
 const Json& member(const Json& map, const char* key) {
-  if (!map.is_object()) throw Flaw{std::string("what should hold ") + key + " is no map"};
+  if (!map.is_object()) throw Flaw{std::string("the parent of ") + key + " is not a map"};
   const auto found = map.find(key);
   if (found == map.end()) throw Flaw{std::string(key) + " is missing"};
   return *found;
@@ -54,12 +54,12 @@ const Json& member(const Json& map, const char* key) {
 
 std::string text(const Json& map, const char* key) {
   const Json& value = member(map, key);
-  if (!value.is_string()) throw Flaw{std::string(key) + " is no text"};
+  if (!value.is_string()) throw Flaw{std::string(key) + " is not a string"};
   return value.get<std::string>();
 }
 
 std::uint32_t number_of(const Json& value, const char* key, std::uint64_t most) {
-  if (!value.is_number_unsigned()) throw Flaw{std::string(key) + " is no number"};
+  if (!value.is_number_unsigned()) throw Flaw{std::string(key) + " is not an unsigned integer"};
   const auto number = value.get<std::uint64_t>();
   if (number > most) {
     throw Flaw{std::string(key) + " is " + std::to_string(number) + ", expected at most " + std::to_string(most)};
@@ -73,7 +73,7 @@ std::uint32_t number(const Json& map, const char* key, std::uint64_t most) {
 
 const Json& array(const Json& map, const char* key, std::size_t most) {
   const Json& value = member(map, key);
-  if (!value.is_array()) throw Flaw{std::string(key) + " is no array"};
+  if (!value.is_array()) throw Flaw{std::string(key) + " is not an array"};
   if (value.size() > most) throw Flaw{std::string(key) + " has " + std::to_string(value.size()) + " entries"};
   return value;
 }
@@ -116,13 +116,14 @@ KernelArgument read_argument(const Json& map, std::uint32_t kernarg_bytes) {
   argument.read_only = (map.contains(".is_const") && map[".is_const"] == true) ||
                        (map.contains(".address_space") && map[".address_space"] == "constant");
   if (argument.offset + argument.size > kernarg_bytes) {
-    throw Flaw{"the argument at " + std::to_string(argument.offset) + " ends beyond .kernarg_segment_size, " +
+    throw Flaw{"argument at offset " + std::to_string(argument.offset) + " ends beyond .kernarg_segment_size, " +
                std::to_string(kernarg_bytes)};
   }
   const std::uint32_t expected = bytes_of(argument.kind);
   if (expected != 0 && (argument.size != expected || argument.offset % expected != 0)) {
-    throw Flaw{argument.value_kind + " has " + std::to_string(argument.size) + " bytes at " +
-               std::to_string(argument.offset) + ", expected " + std::to_string(expected) + " at a multiple of them"};
+    throw Flaw{argument.value_kind + " has " + std::to_string(argument.size) + " bytes at offset " +
+               std::to_string(argument.offset) + ", expected " + std::to_string(expected) +
+               " at a multiple of this size"};
   }
   return argument;
 }
@@ -136,7 +137,7 @@ void read_arguments(const Json& map, KernelMetadata& kernel) {
                    [](const KernelArgument& a, const KernelArgument& b) { return a.offset < b.offset; });
   std::uint32_t end = 0;
   for (const KernelArgument& argument : kernel.arguments) {
-    if (argument.offset < end) throw Flaw{"two arguments overlap at " + std::to_string(argument.offset)};
+    if (argument.offset < end) throw Flaw{"two arguments overlap at offset " + std::to_string(argument.offset)};
     end = argument.offset + argument.size;
   }
 }
@@ -156,11 +157,11 @@ void read_workgroup(const Json& map, KernelMetadata& kernel) {
     words += (i == 0 ? "" : " x ") + std::to_string(kernel.required_workgroup[i]);
   }
   if (lanes > most_lanes) {
-    throw Flaw{"a workgroup of " + words + " work-items, the device takes at most " + std::to_string(most_lanes),
+    throw Flaw{"workgroup has " + words + " work-items, expected at most " + std::to_string(most_lanes),
                StatusCode::unsupported};
   }
   if (lanes == 0 || lanes > kernel.max_workgroup_lanes) {
-    throw Flaw{".reqd_workgroup_size is of " + std::to_string(lanes) + " lanes, .max_flat_workgroup_size is " +
+    throw Flaw{".reqd_workgroup_size has " + std::to_string(lanes) + " lanes, .max_flat_workgroup_size is " +
                std::to_string(kernel.max_workgroup_lanes)};
   }
 }
@@ -175,7 +176,7 @@ KernelMetadata read_kernel(const Json& map) {
     kernel.scratch_bytes = number(map, ".private_segment_fixed_size", any);
     kernel.kernarg_bytes = number(map, ".kernarg_segment_size", most_kernarg_bytes);
     kernel.kernarg_alignment = number(map, ".kernarg_segment_align", image_alignment);
-    if (!std::has_single_bit(kernel.kernarg_alignment)) throw Flaw{".kernarg_segment_align is no power of two"};
+    if (!std::has_single_bit(kernel.kernarg_alignment)) throw Flaw{".kernarg_segment_align is not a power of two"};
     kernel.wave_lanes = number(map, ".wavefront_size", 64);
     kernel.sgprs = number(map, ".sgpr_count", 512);
     kernel.vgprs = number(map, ".vgpr_count", 512);
@@ -211,7 +212,7 @@ ObjectMetadata read_object(const Json& root) {
 
 Result<ObjectMetadata> read_metadata(std::span<const std::byte> note) {
   if (note.size() > most_note_bytes) {
-    return corrupt("its metadata has " + std::to_string(note.size()) + " bytes, expected at most " +
+    return corrupt("metadata has " + std::to_string(note.size()) + " bytes, expected at most " +
                    std::to_string(most_note_bytes));
   }
   try {
@@ -219,14 +220,14 @@ Result<ObjectMetadata> read_metadata(std::span<const std::byte> note) {
     const auto* const end = begin + note.size();
     Depth depth;
     if (!Json::sax_parse(begin, end, &depth, Json::input_format_t::msgpack)) {
-      return corrupt("its metadata is no MessagePack of at most " + std::to_string(deepest) + " levels");
+      return corrupt("metadata is not MessagePack of at most " + std::to_string(deepest) + " levels");
     }
     return read_object(Json::from_msgpack(begin, end));
   } catch (const Flaw& flaw) {
     if (flaw.code == StatusCode::unsupported) return unsupported(flaw.message);
-    return corrupt("its metadata: " + flaw.message);
+    return corrupt("metadata: " + flaw.message);
   } catch (const Json::exception& error) {
-    return corrupt(std::string("its metadata: ") + error.what());
+    return corrupt(std::string("metadata: ") + error.what());
   }
 }
 
@@ -274,7 +275,7 @@ std::uint32_t zero_bits_of_rsrc3(Generation generation) {
 
 Status check_zero(std::string_view field, std::uint32_t value, std::uint32_t zero) {
   if ((value & zero) == 0) return {};
-  return corrupt(std::string(field) + " is " + hexadecimal(value) + ": its bits " + hexadecimal(value & zero) +
+  return corrupt(std::string(field) + " is " + hexadecimal(value) + ": bits " + hexadecimal(value & zero) +
                  " must be 0");
 }
 
@@ -304,21 +305,23 @@ Status check_fields(const KernelDescriptor& descriptor, Target target) {
                                check_zero("kernel_code_properties", descriptor.properties, zero_bits_of_properties)}) {
     if (!status.ok()) return status;
   }
-  if ((descriptor.rsrc2 >> 11 & 3) == 3) return corrupt("compute_pgm_rsrc2: lane numbers of 4 dimensions");
+  if ((descriptor.rsrc2 >> 11 & 3) == 3) {
+    return corrupt("compute_pgm_rsrc2: ENABLE_VGPR_WORKITEM_ID is 3, expected at most 2");
+  }
   if (descriptor.lds_bytes > most_lds_bytes) {
-    return corrupt(std::to_string(descriptor.lds_bytes) + " bytes of LDS, a workgroup has at most " +
+    return corrupt(std::to_string(descriptor.lds_bytes) + " bytes of LDS, expected at most " +
                    std::to_string(most_lds_bytes));
   }
   if (descriptor.scratch_bytes > 0 && (descriptor.rsrc2 & 1) == 0) {
     return corrupt(std::to_string(descriptor.scratch_bytes) +
-                   " bytes of scratch, which compute_pgm_rsrc2 switches off");
+                   " bytes of scratch, but compute_pgm_rsrc2 disables scratch");
   }
   std::uint32_t needed = 0;
   for (const UserSgprSlot& slot : user_sgpr_slots(descriptor)) needed += slot.count;
   const std::uint32_t count = user_sgprs(descriptor);
   if (count > most_user_sgprs || needed > count) {
-    return corrupt("compute_pgm_rsrc2 loads " + std::to_string(count) + " user SGPRs, its properties need " +
-                   std::to_string(needed) + " and there are " + std::to_string(most_user_sgprs));
+    return corrupt("compute_pgm_rsrc2 loads " + std::to_string(count) + " user SGPRs, expected at least " +
+                   std::to_string(needed) + " and at most " + std::to_string(most_user_sgprs));
   }
   return {};
 }
@@ -330,8 +333,10 @@ Result<KernelDescriptor> read_descriptor(std::span<const std::byte, descriptor_b
     const auto part = bytes.subspan(begin, end - begin);
     return std::all_of(part.begin(), part.end(), [](std::byte byte) { return byte == std::byte{0}; });
   };
-  if (!all_zero(12, 16) || !all_zero(24, 44) || !all_zero(60, 64)) return corrupt("its reserved bytes are not 0");
-  if (!all_zero(58, 60)) return corrupt("kernarg_preload is " + hexadecimal(field_at<std::uint16_t>(bytes, 58)));
+  if (!all_zero(12, 16) || !all_zero(24, 44) || !all_zero(60, 64)) return corrupt("reserved bytes are not 0");
+  if (!all_zero(58, 60)) {
+    return corrupt("kernarg_preload is " + hexadecimal(field_at<std::uint16_t>(bytes, 58)) + ", expected 0");
+  }
   KernelDescriptor descriptor;
   descriptor.lds_bytes = field_at<std::uint32_t>(bytes, 0);
   descriptor.scratch_bytes = field_at<std::uint32_t>(bytes, 4);

@@ -174,7 +174,7 @@ using Catch::StartsWith;
 TEST_CASE("code_object: another kind of ELF file is refused with both sides named") {
   const ObjectFile good = ObjectFile::named("readable-gfx1100");
   const auto byte = [](int value) { return static_cast<std::uint8_t>(value); };
-  CHECK_THAT(good.with(0, byte(0)).refusal(), StartsWith("corrupt: not an ELF file"));
+  CHECK_THAT(good.with(0, byte(0)).refusal(), StartsWith("corrupt: the code object is not an ELF file"));
   CHECK_THAT(good.with(EI_CLASS, byte(1)).refusal(), StartsWith("unsupported: ELF class 1, expected 2"));
   CHECK_THAT(good.with(EI_DATA, byte(2)).refusal(), StartsWith("unsupported: ELF byte order 2"));
   CHECK_THAT(good.with(18, std::uint16_t{62}).refusal(), StartsWith("unsupported: ELF machine 62, expected 224"));
@@ -184,15 +184,16 @@ TEST_CASE("code_object: another kind of ELF file is refused with both sides name
   CHECK_THAT(ObjectFile::named("version6").refusal(), StartsWith("unsupported: code object version 6"));
   CHECK_THAT(ObjectFile::named("machine-gfx906").refusal(), StartsWith("unsupported: ELF flags 0x"));
   CHECK_THAT(good.with(48, std::uint32_t{0x37}).refusal(), StartsWith("unsupported: AMD GPU machine 0x37, expected "));
-  CHECK_THAT(good.with(48, std::uint32_t{0x36}).refusal(), Contains("says amdgcn-amd-amdhsa--gfx1030"));
-  CHECK_THAT(good.with(EI_ABIVERSION, byte(2)).refusal(), Contains("code object version 4, its metadata 5"));
+  CHECK_THAT(good.with(48, std::uint32_t{0x36}).refusal(), Contains("'amdgcn-amd-amdhsa--gfx1030' in the ELF header"));
+  CHECK_THAT(good.with(EI_ABIVERSION, byte(2)).refusal(),
+             Contains("code object version is 4 in the ELF header and 5 in the metadata"));
 }
 
 TEST_CASE("code_object: what reaches beyond the file is refused") {
   const ObjectFile good = ObjectFile::named("readable-gfx1100");
   CHECK_THAT(ObjectFile::named("empty").refusal(), Contains("0 bytes"));
-  CHECK_THAT(ObjectFile::named("truncated").refusal(), Contains("reach beyond its end"));
-  CHECK_THAT(ObjectFile::named("sections-far-away").refusal(), Contains("reach beyond its end"));
+  CHECK_THAT(ObjectFile::named("truncated").refusal(), Contains("reach beyond the end of the file"));
+  CHECK_THAT(ObjectFile::named("sections-far-away").refusal(), Contains("reach beyond the end of the file"));
   CHECK_THAT(good.with(60, std::uint16_t{0}).refusal(), Contains("no metadata"));
   const std::size_t headers = good.get<Elf64_Ehdr>(0).e_shoff;
   CHECK_THAT(good.with(headers + 2 * sizeof(Elf64_Shdr) + offsetof(Elf64_Shdr, sh_size), ~std::uint64_t{0}).refusal(),
@@ -208,11 +209,12 @@ TEST_CASE("code_object: relocations and symbols that are not served are named") 
              Contains("function or variable 'outside' has no definition in the text"));
   CHECK_THAT(ObjectFile::named("got-relocation").refusal(), Contains("relocation 8 (R_AMDGPU_GOTPCREL32_LO)"));
   CHECK_THAT(ObjectFile::named("written-variable").refusal(),
-             Contains("outside kernels can be written by a kernel; only constant ones"));
+             Contains("outside kernels can be written by a kernel; only constant variables"));
   const std::size_t first = good.offset_of(".rela.rodata");
-  CHECK_THAT(good.with(first + 8, std::uint32_t{77}).refusal(), Contains("relocation 77 is not applied"));
-  CHECK_THAT(good.with(first, std::uint64_t{64}).refusal(), Contains("at 64 of 68 bytes"));
-  CHECK_THAT(good.with(first + 12, std::uint32_t{99}).refusal(), Contains("symbol 99 of 4"));
+  CHECK_THAT(good.with(first + 8, std::uint32_t{77}).refusal(), Contains("relocation 77 is not supported"));
+  CHECK_THAT(good.with(first, std::uint64_t{64}).refusal(), Contains("at offset 64 reaches beyond the 68 bytes"));
+  CHECK_THAT(good.with(first + 12, std::uint32_t{99}).refusal(),
+             Contains("symbol 99, expected at least 1 and less than 4"));
 }
 
 TEST_CASE("code_object: packed relocations of a linked file are not passed over") {
@@ -221,7 +223,7 @@ TEST_CASE("code_object: packed relocations of a linked file are not passed over"
   std::size_t at = header.e_shoff + offsetof(Elf64_Shdr, sh_type);
   while (good.get<std::uint32_t>(at) != SHT_RELA) at += sizeof(Elf64_Shdr);
   CHECK(good.with(at, std::uint32_t{SHT_RELR}).refusal() ==
-        "unsupported: it has packed relative relocations (SHT_RELR)");
+        "unsupported: packed relative relocations (SHT_RELR) are not supported");
 }
 
 TEST_CASE("code_object: reserved fields of the kernel descriptor must be 0") {
@@ -229,7 +231,7 @@ TEST_CASE("code_object: reserved fields of the kernel descriptor must be 0") {
   const std::size_t at = good.descriptor();
   for (const std::size_t reserved : {12, 15, 24, 43, 60, 63}) {
     INFO("byte " << reserved);
-    CHECK_THAT(good.with(at + reserved, std::uint8_t{1}).refusal(), Contains("kernel 'saxpy': its reserved bytes"));
+    CHECK_THAT(good.with(at + reserved, std::uint8_t{1}).refusal(), Contains("kernel 'saxpy': reserved bytes"));
   }
   CHECK_THAT(good.with(at + 58, std::uint16_t{4}).refusal(), Contains("kernarg_preload is 0x4"));
   const auto with_bit = [&](std::size_t field, unsigned bit) {
@@ -254,16 +256,16 @@ TEST_CASE("code_object: the descriptor and the metadata must agree") {
   // 4 + 2 + 2 + 2 user SGPRs where the count says 3.
   const std::uint32_t rsrc2 = (good.get<std::uint32_t>(at + 52) & ~0x3Eu) | 3u << 1;
   CHECK_THAT(good.with(at + 52, rsrc2).with(at + 56, std::uint16_t{0x040F}).refusal(),
-             Contains("loads 3 user SGPRs, its properties need 10"));
+             Contains("loads 3 user SGPRs, expected at least 10"));
 }
 
 TEST_CASE("code_object: an entry lies in code, where its symbol says") {
   const ObjectFile good = ObjectFile::named("readable-gfx1100");
   const std::size_t addend = good.offset_of(".rela.rodata") + 16;
   CHECK_THAT(good.with(addend, std::int64_t{16 + 4}).refusal(), Contains("expected a multiple of 256"));
-  CHECK_THAT(good.with(addend, std::int64_t{16 + 256}).refusal(), Contains("its symbol at 0"));
-  CHECK_THAT(good.with(addend, std::int64_t{16 - 256}).refusal(), Contains("lies in no code"));
-  CHECK_THAT(good.with(addend, std::int64_t{1} << 40).refusal(), Contains("lies in no code"));
+  CHECK_THAT(good.with(addend, std::int64_t{16 + 256}).refusal(), Contains("and 0 in the symbol table"));
+  CHECK_THAT(good.with(addend, std::int64_t{16 - 256}).refusal(), Contains("is outside the code"));
+  CHECK_THAT(good.with(addend, std::int64_t{1} << 40).refusal(), Contains("is outside the code"));
 }
 
 TEST_CASE("code_object: metadata that is missing, of another type or out of range is named by its key") {
@@ -271,18 +273,19 @@ TEST_CASE("code_object: metadata that is missing, of another type or out of rang
   CHECK_THAT(good.with_text(".kernarg_segment_size", ".kernarg_segment_siza").refusal(),
              Contains("kernel 'saxpy': .kernarg_segment_size is missing"));
   CHECK_THAT(good.with(good.behind(".wavefront_size"), std::uint8_t{0xC3}).refusal(),
-             Contains(".wavefront_size is no number"));
-  CHECK_THAT(good.with(good.behind(".kernarg_segment_align"), std::uint8_t{3}).refusal(), Contains("no power of two"));
+             Contains(".wavefront_size is not an unsigned integer"));
+  CHECK_THAT(good.with(good.behind(".kernarg_segment_align"), std::uint8_t{3}).refusal(),
+             Contains("not a power of two"));
   CHECK_THAT(good.with(good.behind(".offset"), std::uint8_t{16}).refusal(), Contains("end"));
   // A kind that is not known is no damage: it is refused at dispatch, by its name.
   const CodeObject unknown = good.with_text(".value_kind\xADglobal_buffer", ".value_kind\xADhidden_blocks").read();
   CHECK(unknown.kernels.at(0).arguments.at(0).kind == ArgumentKind::other);
   CHECK(unknown.kernels.at(0).arguments.at(0).value_kind == "hidden_blocks");
   CHECK_THAT(good.with_text("saxpy.kd", "saxpx.kd").refusal(),
-             Contains("the symbol 'saxpx.kd' of its descriptor is missing") || Contains("saxpy.kd"));
+             Contains("kernel descriptor symbol 'saxpx.kd' is missing") || Contains("saxpy.kd"));
   CHECK_THAT(good.with_text("AMDGPU", "AMDGPV").refusal(), Contains("no metadata note"));
-  CHECK_THAT(ObjectFile::named("metadata-deep").refusal(), Contains("no MessagePack of at most 16 levels"));
-  CHECK_THAT(ObjectFile::named("metadata-long-array").refusal(), Contains("its metadata"));
+  CHECK_THAT(ObjectFile::named("metadata-deep").refusal(), Contains("not MessagePack of at most 16 levels"));
+  CHECK_THAT(ObjectFile::named("metadata-long-array").refusal(), Contains("metadata"));
 }
 
 // Every file of the kept corpus, every beginning of each, and each with single bytes changed: an answer or a refusal.

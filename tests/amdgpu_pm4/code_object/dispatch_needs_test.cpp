@@ -34,17 +34,17 @@ TEST_CASE("dispatch: what is not offered is refused by its name") {
   CHECK(refusal_of("readable-gfx1201") ==
         "unsupported: dispatch on gfx1201 is unsupported: expected gfx1030, gfx1100, gfx1101, gfx1102 or gfx1103");
   CHECK(refusal_of("readable-not-offered") ==
-        "unsupported: kernel 'unusual' needs a dispatch_pointer, which is not offered");
+        "unsupported: kernel 'unusual' needs dispatch_pointer, which is not supported");
 
   CodeObject object = ObjectFile::named("readable-not-offered").read();
   KernelCode& kernel = object.kernels.at(0);
   kernel.user_sgpr_slots.clear();
   CHECK(kernel.arguments.at(1).kind == ArgumentKind::local_pointer);
   kernel.arguments.erase(kernel.arguments.begin() + 1);
-  CHECK_THAT(check_dispatch(object, kernel).text(), Contains("is queue, which is not offered"));
+  CHECK_THAT(check_dispatch(object, kernel).text(), Contains("has kind queue, which is not supported"));
   kernel.arguments.erase(kernel.arguments.begin() + 1);
   CHECK(std::ranges::count(kernel.arguments, ArgumentKind::hidden_dynamic_lds_size, &KernelArgument::kind) == 1);
-  CHECK_THAT(check_dispatch(object, kernel).text(), Contains("is hidden_queue_ptr, which is not offered"));
+  CHECK_THAT(check_dispatch(object, kernel).text(), Contains("has kind hidden_queue_ptr, which is not supported"));
   std::erase_if(kernel.arguments, [](const KernelArgument& each) { return each.kind == ArgumentKind::other; });
   CHECK(check_dispatch(object, kernel).text() == "ok");
 }
@@ -80,7 +80,7 @@ TEST_CASE("dispatch: the kernarg segment holds buffers, values and zeros") {
   const std::span<const std::byte> short_value[] = {by_value[0].first(2)};
   values.by_value = short_value;
   CHECK_THAT(write_kernarg(kernel, values, segment).text(),
-             Contains("argument 'a' at 16 of kernel 'saxpy' has 4 bytes"));
+             Contains("argument 'a' at offset 16 of kernel 'saxpy' takes 4 bytes"));
 }
 
 TEST_CASE("dispatch: pointers to local memory lie one behind the other, behind the kernel's own") {
@@ -110,7 +110,7 @@ TEST_CASE("dispatch: pointers to local memory lie one behind the other, behind t
   CHECK(value_at<std::uint32_t>(segment, 4) == 128);
   CHECK(value_at<std::uint32_t>(segment, 8) == 208);
   values.local_bytes = std::span(local_bytes, 1);
-  CHECK_THAT(write_kernarg(kernel, values, segment).text(), Contains("takes 2 sizes of local memory, found 1"));
+  CHECK_THAT(write_kernarg(kernel, values, segment).text(), Contains("takes 2 local memory sizes, found 1"));
 }
 
 TEST_CASE("dispatch: hidden arguments tell the grid") {

@@ -467,7 +467,7 @@ TEST_CASE("kernels: errors stand with their file and line, and warnings come thr
   CHECK_THAT(compile("#error not here\n").error().text(), Contains("dir/mine.cl:1:2: error: not here"));
   for (const char* const without : {"int a;\n", "void f(global float* y) { y[0] = 1.0f; }\n"}) {
     CHECK_THAT(compile(without).error().text(),
-               StartsWith("invalid_argument") && Contains("no kernel: expected a function declared __kernel"));
+               StartsWith("invalid_argument") && Contains("no kernel found, expected a function declared __kernel"));
   }
   CHECK_THAT(
       compile("global int first = 1, second[3] = {2};\n"
@@ -475,14 +475,14 @@ TEST_CASE("kernels: errors stand with their file and line, and warnings come thr
           .error()
           .text(),
       Equals("unsupported: dir/mine.cl: variables 'first', 'second' outside kernels can be written by a kernel; only "
-             "constant ones are supported: pass them as bindings"));
+             "constant variables are supported. Pass the variables as bindings"));
   CHECK_THAT(compile("global int counter;\nkernel void k(global int* y) { y[0] = counter++; }\n").error().text(),
-             Contains("mine.cl: variable 'counter' outside kernels can be written by a kernel; only constant ones are "
-                      "supported: pass it as a binding"));
+             Contains("mine.cl: variable 'counter' outside kernels can be written by a kernel; only constant "
+                      "variables are supported. Pass the variable as a binding"));
   CHECK(compile("__attribute__((reqd_work_group_size(2048, 1, 1))) kernel void k(global int* y) { y[0] = 1; }\n")
             .error()
             .text() ==
-        "unsupported: dir/mine.cl: kernel 'k': a workgroup of 2048 x 1 x 1 work-items, the device takes at most 1024");
+        "unsupported: dir/mine.cl: kernel 'k': workgroup has 2048 x 1 x 1 work-items, expected at most 1024");
   const auto warned = compile("#warning mind\n__kernel void k() {}\n");
   REQUIRE(warned.has_value());
   CHECK_THAT(warned->said, Contains("dir/mine.cl:1:2: warning: mind"));
