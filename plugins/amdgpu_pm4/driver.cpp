@@ -36,13 +36,13 @@ DeviceInfo no_device(std::string why_not) {
 // settings.
 Status may_open(const RenderNode& node, const NodeVersion& version, Hardware hardware) {
   if (version.name != "amdgpu") {
-    return unsupported(node.path + ": its kernel driver is " + version.name + ", expected amdgpu");
+    return unsupported(node.path + ": kernel driver is " + version.name + ", expected amdgpu");
   }
   if (is_simulated(version) || hardware == Hardware::opted_in) return {};
   return unsupported(
       node.path +
-      ": real hardware is left alone unless [plugin.amdgpu_pm4] hardware = true: the plugin is proven on "
-      "simulation, untested on hardware");
+      ": the plugin does not use real hardware, because it is tested only in simulation. To allow it, set "
+      "[plugin.amdgpu_pm4] hardware = true");
 }
 
 }  // namespace
@@ -120,7 +120,7 @@ Result<std::unique_ptr<Device>> AmdgpuDriver::open(std::string_view id) noexcept
   const auto nodes = amd_nodes();
   if (!nodes) {
     return id == id_of(0) ? Status(nodes.error()).within(id)
-                          : not_found("device '" + std::string(id) + "': there is none: " + nodes.error().message);
+                          : not_found("device '" + std::string(id) + "' does not exist: " + nodes.error().message);
   }
   std::string there;
   for (std::size_t i = 0; i < nodes->size(); ++i) {

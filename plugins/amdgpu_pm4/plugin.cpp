@@ -37,7 +37,7 @@ Compiler open_compiler(const ToolchainSettings& settings, const kiln::DriverCont
 }
 
 kiln::Result<std::unique_ptr<kiln::Driver>> make_driver(const kiln::DriverContext& context) {
-  if (context.counters == nullptr) return kiln::invalid_argument("driver 'amdgpu_pm4': made without work counters");
+  if (context.counters == nullptr) return kiln::invalid_argument("driver 'amdgpu_pm4': created without work counters");
   auto settings = read_toolchain_settings(context.settings);
   if (!settings) return settings.error();
   return std::unique_ptr<kiln::Driver>(std::make_unique<AmdgpuDriver>(

@@ -72,8 +72,8 @@ std::vector<DeviceInfo> enumerate(FakeNodes& fake, Hardware hardware = untouched
 }
 
 constexpr const char* left_alone =
-    "/dev/dri/renderD128: real hardware is left alone unless [plugin.amdgpu_pm4] hardware = true: the plugin is proven "
-    "on simulation, untested on hardware";
+    "/dev/dri/renderD128: the plugin does not use real hardware, because it is tested only in simulation. To allow it, "
+    "set [plugin.amdgpu_pm4] hardware = true";
 
 }  // namespace
 
@@ -176,7 +176,7 @@ TEST_CASE("amdgpu_pm4: a node of the older radeon driver is not initialized") {
   fake.add("/dev/dri/renderD128", "radeon", "ATI Radeon");
   const auto devices = enumerate(fake, opted_in);
   REQUIRE(devices.size() == 1);
-  CHECK(devices[0].why_not == "/dev/dri/renderD128: its kernel driver is radeon, expected amdgpu");
+  CHECK(devices[0].why_not == "/dev/dri/renderD128: kernel driver is radeon, expected amdgpu");
   CHECK(fake.initialized.empty());
 }
 

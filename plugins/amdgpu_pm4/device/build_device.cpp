@@ -49,7 +49,7 @@ Result<std::unique_ptr<Device>> BuildDevice::open(const Chip& chip, Compiler com
 }
 
 Status BuildDevice::nothing_runs() const {
-  return unsupported(info_.id + ": programs are built for it, and nothing runs on it (expected a card)");
+  return unsupported(info_.id + ": this device only builds programs and cannot run them");
 }
 
 Result<std::unique_ptr<Buffer>> BuildDevice::create_buffer(const BufferDesc&) noexcept { return nothing_runs(); }
@@ -94,7 +94,7 @@ Result<std::uint64_t> BuildDevice::submit(const Dispatch& dispatch) noexcept {
 
 Result<FenceResult> BuildDevice::wait(std::uint64_t value, Deadline) noexcept {
   if (value == 0 || value > submitted_) {
-    return invalid_argument(info_.id + ": nothing was submitted as " + std::to_string(value));
+    return invalid_argument(info_.id + ": submission " + std::to_string(value) + " does not exist");
   }
   return FenceResult{};
 }
@@ -116,8 +116,7 @@ Result<std::unique_ptr<Device>> ClangAheadCompiler::open(const std::string& targ
     if (chip.isa == target) return BuildDevice::open(chip, compiler_of(open_shared(), settings_.deadline, log_));
     known += (known.empty() ? "" : ", ") + std::string(chip.isa);
   }
-  return unsupported("target '" + target + "': no such chip is dispatched to by this version (expected one of " +
-                     known + ")");
+  return unsupported("target '" + target + "' is not supported, expected one of " + known);
 } catch (...) {
   return caught();
 }

@@ -37,23 +37,23 @@ Result<std::unique_ptr<Buffer>> Pm4Buffer::create(const std::string& device, Win
     auto object = winsys.import_buffer(desc.import_fd, GpuAccess::read_write);
     if (!object) return std::move(object).error().within(device);
     if ((*object)->bytes() < desc.bytes) {
-      return invalid_argument(device + ": the imported memory has " + words((*object)->bytes()) + ", expected " +
-                              words(desc.bytes));
+      return invalid_argument(device + ": the imported memory has " + words((*object)->bytes()) +
+                              ", expected at least " + words(desc.bytes));
     }
     return std::unique_ptr<Buffer>(std::make_unique<Pm4Buffer>(device, winsys, std::move(object).value(), desc.bytes));
   }
   if (desc.part_of != nullptr) {
     const auto& whole = static_cast<const Pm4Buffer&>(*desc.part_of);
     if (whole.owner_ != &winsys || desc.bytes > whole.bytes_) {
-      return invalid_argument(device + ": a part of " + words(desc.bytes) + " of a buffer of " + words(whole.bytes_) +
-                              ", expected one for storage of this device");
+      return invalid_argument(device + ": part of a buffer has " + words(desc.bytes) + ", expected at most " +
+                              words(whole.bytes_) + " of a buffer of this device");
     }
     return std::unique_ptr<Buffer>(std::make_unique<Pm4Buffer>(device, winsys, whole.object_, desc.bytes));
   }
   const BufferUse use = use_of(desc.usage);
   const MemoryFacts& memory = winsys.facts().memory;
   if (const std::uint64_t most = most_bytes(use, memory); desc.bytes > most) {
-    return invalid_argument(device + ": a buffer of " + words(desc.bytes) + ", the most is " + words(most));
+    return invalid_argument(device + ": buffer size is " + words(desc.bytes) + ", expected at most " + words(most));
   }
   auto object = winsys.create_buffer({desc.bytes, 0, placement_of(use, memory), access_of(use)});
   if (!object) return std::move(object).error().within(device);
@@ -63,10 +63,10 @@ Result<std::unique_ptr<Buffer>> Pm4Buffer::create(const std::string& device, Win
 Status Pm4Buffer::check(std::string_view doing, std::uint64_t offset, std::size_t bytes) const {
   if (offset > bytes_ || bytes > bytes_ - offset) {
     return invalid_argument(device_ + ": " + std::string(doing) + " " + words(bytes) + " at offset " +
-                            std::to_string(offset) + " of a buffer of " + words(bytes_));
+                            std::to_string(offset) + " reaches beyond the end of a buffer of " + words(bytes_));
   }
   if (bytes != 0 && object_->mapped().empty()) {
-    return unsupported(device_ + ": " + std::string(doing) + " imported memory that has no mapping for the host");
+    return unsupported(device_ + ": " + std::string(doing) + " imported memory failed: the memory has no host mapping");
   }
   return {};
 }
@@ -115,10 +115,11 @@ DeviceInfo info_of(const DeviceParts& parts, const Chip& chip) {
 // The bytes of an argument by value, as they are now. The words that follow "binding 2", where they cannot be.
 std::optional<std::string> append_value(const Pm4Buffer& buffer, std::uint32_t bytes, std::vector<std::byte>& values) {
   if (buffer.object()->access() != GpuAccess::read) {  // what a kernel has yet to write is no value
-    return " is passed by value, and bound to a buffer that kernels may write";
+    return " is passed by value, but bound to a buffer that kernels may write";
   }
   if (buffer.bytes() != bytes) {
-    return " has " + std::to_string(buffer.bytes()) + " bytes, the argument by value has " + std::to_string(bytes);
+    return " has " + std::to_string(buffer.bytes()) + " bytes, expected " + std::to_string(bytes) +
+           " for the argument by value";
   }
   const std::span<const std::byte> memory = buffer.object()->mapped().first(bytes);
   values.insert(values.end(), memory.begin(), memory.end());
@@ -165,10 +166,10 @@ std::optional<std::string> Pm4Device::bind_local(const PassLaunch& launch, Bound
   const std::vector<ProgramResource>& declared = loaded.interface.resources;
   for (std::size_t i = 0; i < declared.size(); ++i) {
     if (declared[i].kind != ResourceKind::local_argument) continue;
-    if (i >= launch.sources.size()) return ": argument '" + declared[i].name + "' is given no bytes of local memory";
+    if (i >= launch.sources.size()) return ": argument '" + declared[i].name + "' has no size of local memory";
     const std::uint64_t asked = launch.sources[i].offset;
     if (asked > info_.max_shared_bytes) {
-      return ": argument '" + declared[i].name + "' asks for " + words(asked) + " of local memory, the most is " +
+      return ": argument '" + declared[i].name + "' has " + words(asked) + " of local memory, expected at most " +
              std::to_string(info_.max_shared_bytes);
     }
     pass.local_bytes.push_back(asked);
@@ -176,8 +177,8 @@ std::optional<std::string> Pm4Device::bind_local(const PassLaunch& launch, Bound
   if (pass.local_bytes.empty()) return std::nullopt;
   const std::uint64_t bytes = dynamic_local_bytes(loaded.kernel, pass.local_bytes);
   if (bytes + loaded.kernel.lds_bytes > info_.max_shared_bytes) {
-    return ": the kernel has " + std::to_string(loaded.kernel.lds_bytes) + " bytes of local memory, the job asks for " +
-           std::to_string(bytes) + " more, the most is " + std::to_string(info_.max_shared_bytes);
+    return ": the kernel has " + std::to_string(loaded.kernel.lds_bytes) + " bytes of local memory, the job adds " +
+           std::to_string(bytes) + ", expected at most " + std::to_string(info_.max_shared_bytes) + " together";
   }
   DispatchPlace place = loaded.place;
   place.dynamic_lds_bytes = static_cast<std::uint32_t>(bytes);
@@ -189,8 +190,8 @@ std::optional<std::string> Pm4Device::bind_local(const PassLaunch& launch, Bound
 
 Result<std::unique_ptr<Buffer>> Pm4Device::create_buffer(const BufferDesc& desc) noexcept try {
   if (!desc.host.empty()) return unsupported(info_.id + ": host memory cannot be wrapped as a buffer");
-  if (desc.usage == BufferUsage::invalid) return invalid_argument(info_.id + ": a buffer without a usage");
-  if (desc.bytes == 0) return invalid_argument(info_.id + ": a buffer of 0 bytes, expected at least 1");
+  if (desc.usage == BufferUsage::invalid) return invalid_argument(info_.id + ": no buffer usage is set");
+  if (desc.bytes == 0) return invalid_argument(info_.id + ": buffer size is 0 bytes, expected at least 1 byte");
   if (Status lost = queue_->alive(); !lost.ok()) return lost;
   return Pm4Buffer::create(info_.id, *winsys_, desc);
 } catch (...) {
@@ -201,16 +202,16 @@ Status Pm4Device::check_source(const KernelSource& source) const {
   if (Status lost = queue_->alive(); !lost.ok()) return lost;
   if (std::find(info_.dialects.begin(), info_.dialects.end(), source.dialect) == info_.dialects.end()) {
     return unsupported(info_.id + ": source in " + std::string(to_string(source.dialect)) +
-                       ", the device takes opencl_c and code_object");
+                       ", expected opencl_c or code_object");
   }
   if (source.bindings.size() > info_.max_bindings) {
-    return invalid_argument(info_.id + ": " + std::to_string(source.bindings.size()) + " bindings, the most is " +
+    return invalid_argument(info_.id + ": " + std::to_string(source.bindings.size()) + " bindings, expected at most " +
                             std::to_string(info_.max_bindings));
   }
   const auto view = std::find_if(source.views.begin(), source.views.end(), [](View v) { return v != View::storage; });
   if (view == source.views.end()) return {};
-  return invalid_argument(info_.id + ": binding " + std::to_string(view - source.views.begin()) + " is viewed as " +
-                          std::string(to_string(*view)) + ", the device has storage only");
+  return invalid_argument(info_.id + ": binding " + std::to_string(view - source.views.begin()) + " has view " +
+                          std::string(to_string(*view)) + ", expected storage");
 }
 
 Result<std::unique_ptr<Program>> Pm4Device::make(const KernelSource& source, std::span<const std::byte> object,
@@ -292,7 +293,7 @@ Result<BoundPass> Pm4Device::bind(std::size_t index, const PassLaunch& launch) c
     const auto& buffer = static_cast<const Pm4Buffer&>(*launch.bindings[i]);
     if (buffer.owner() != winsys_.get()) return wrong_binding(" belongs to another device");
     if (bindings[i] != Access::read && buffer.object()->access() != GpuAccess::read_write) {
-      return wrong_binding(" is written, and bound to a buffer for upload or a constant");
+      return wrong_binding(" is written, but bound to an upload or constant buffer");
     }
     if (const std::uint32_t bytes = pass.kernel->value_bytes(i); bytes != 0) {
       if (const auto what = append_value(buffer, bytes, pass.values)) return wrong_binding(*what);
@@ -360,7 +361,7 @@ DispatchKey Pm4Device::key_of(const Dispatch& dispatch) const {
 }
 
 Result<std::uint64_t> Pm4Device::submit(const Dispatch& dispatch) noexcept try {
-  if (dispatch.passes.empty()) return invalid_argument(info_.id + ": a dispatch without passes");
+  if (dispatch.passes.empty()) return invalid_argument(info_.id + ": the dispatch has no passes");
   DispatchKey key = key_of(dispatch);
   if (!key.words.empty()) {
     auto again = queue_->submit_again(key);

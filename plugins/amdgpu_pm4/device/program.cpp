@@ -56,15 +56,15 @@ Result<OpenedBinary> open_binary(const ProgramBinary& binary, Target target) {
     ours |= binary.format == format;
     known += (known.empty() ? "" : ", ") + format;
   }
-  if (!ours) return unsupported("program binary of format '" + binary.format + "', the device takes " + known);
+  if (!ours) return unsupported("program binary has format '" + binary.format + "', expected one of " + known);
   const std::string what = "program binary of " + std::to_string(binary.bytes.size()) + " bytes";
-  if (binary.bytes.size() <= digest_bytes) return corrupt(what + ": expected a digest and a code object");
+  if (binary.bytes.size() <= digest_bytes) return corrupt(what + ": expected at least a digest and a code object");
   OpenedBinary opened;
   std::memcpy(opened.digest.bytes.data(), binary.bytes.data(), digest_bytes);
   opened.object = std::span(binary.bytes).subspan(digest_bytes);
   const Digest found = sha256(opened.object);
   if (found != opened.digest) {
-    return corrupt(what + ": its digest is " + found.hex() + ", expected " + opened.digest.hex());
+    return corrupt(what + ": digest is " + found.hex() + ", expected " + opened.digest.hex());
   }
   return opened;
 }
@@ -93,12 +93,12 @@ Result<const KernelCode*> choose_kernel(const CodeObject& object, const std::str
 Result<Sizes> choose_workgroup(const KernelSource& source, const KernelCode& kernel) {
   if (source.workgroup == not_told && kernel.required_workgroup == not_told) {
     return invalid_argument("neither the source nor kernel '" + kernel.name +
-                            "' declares a workgroup size: it has no reqd_work_group_size");
+                            "' declares a workgroup size. Set workgroup or reqd_work_group_size");
   }
   if (source.workgroup == not_told) return kernel.required_workgroup;
   if (kernel.required_workgroup != not_told && kernel.required_workgroup != source.workgroup) {
     return invalid_argument("workgroup: kernel '" + kernel.name + "' declares " + text_of(kernel.required_workgroup) +
-                            " by reqd_work_group_size, expected " + text_of(source.workgroup) + " as the job has it");
+                            " by reqd_work_group_size, expected " + text_of(source.workgroup) + " as in the job");
   }
   return source.workgroup;
 }
@@ -154,15 +154,15 @@ Result<std::vector<std::uint32_t>> match_bindings(const KernelSource& source, co
     if (!by_value && argument.kind != ArgumentKind::global_buffer) continue;
     if (by_value && bytes.size() < source.bindings.size() && source.bindings[bytes.size()] != Access::read) {
       return invalid_argument("kernel '" + kernel.name + "' takes '" + argument.name + "' by value: binding " +
-                              std::to_string(bytes.size()) + " is written, expected one that is read");
+                              std::to_string(bytes.size()) + " is written, expected a read-only binding");
     }
     bytes.push_back(by_value ? argument.size : 0);
     any |= by_value;
   }
   if (bytes.size() != source.bindings.size()) {
     return invalid_argument("kernel '" + kernel.name + "' takes " + std::to_string(bytes.size()) +
-                            " arguments, the source has " + std::to_string(source.bindings.size()) +
-                            " bindings, local memory not counted: (" + list_of(interface_of(kernel, source)) + ")");
+                            " arguments, found " + std::to_string(source.bindings.size()) +
+                            " bindings, without local memory: (" + list_of(interface_of(kernel, source)) + ")");
   }
   if (!any) bytes.clear();
   return bytes;
@@ -180,7 +180,7 @@ Result<std::unique_ptr<BufferObject>> ProgramLoader::upload(const CodeObject& ob
   for (const AddressWord& word : object.address_words) {
     const std::uint64_t address = (*memory)->address() + word.target;
     if (word.offset > image.size() || image.size() - word.offset < sizeof address) {
-      return corrupt("an address at " + std::to_string(word.offset) + " leaves the image of " +
+      return corrupt("address at offset " + std::to_string(word.offset) + " is outside the image of " +
                      std::to_string(image.size()) + " bytes");
     }
     std::memcpy(image.data() + word.offset, &address, sizeof address);
@@ -203,7 +203,7 @@ Result<CheckedKernel> check_kernel(const KernelSource& source, std::span<const s
   auto read = read_code_object(object);
   if (!read) return read.error();
   if (read->target != target) {
-    return unsupported("the code object is for " + std::string(to_string(read->target)) + ", the device runs " +
+    return unsupported("the code object is for " + std::string(to_string(read->target)) + ", expected " +
                        std::string(to_string(target)));
   }
   const auto chosen = choose_kernel(*read, source.entry);

@@ -60,9 +60,9 @@ bool Quarantine::holds(const Digest& kernel, std::int64_t now) const {
 Status Quarantine::check(const Digest& kernel, const std::string& name, std::int64_t now) const {
   if (!holds(kernel, now)) return {};
   const std::lock_guard lock(mutex_);
-  return unsupported(name + " hung this device or faulted on it (" + date_of(guilty_.at(kernel)) +
-                     "): quarantined until " + date_of(guilty_.at(kernel) + lasts_s) +
-                     "; `kiln cache clear` ends that");
+  return unsupported(name + " caused a hang or a fault of this device (" + date_of(guilty_.at(kernel)) +
+                     ") and is quarantined until " + date_of(guilty_.at(kernel) + lasts_s) +
+                     ". `kiln cache clear` ends the quarantine");
 }
 
 void Quarantine::add(const Digest& kernel, std::int64_t when) {

@@ -77,7 +77,7 @@ Result<FenceResult> Queue::wait(std::uint64_t value, Deadline deadline) {
     if (auto result = results_.take(value, oldest())) return std::move(*result);
     if (deadline.passed()) {
       return timed_out("submission " + std::to_string(value) +
-                       ": not finished by its deadline; it may still be running");
+                       " did not finish before the deadline and may still be running");
     }
     if (!waited.ok() && waited.code != StatusCode::timeout) return waited.within(settings_.device);
   }
@@ -87,8 +87,8 @@ Result<UniqueFd> Queue::export_fence(std::uint64_t value) {
   const std::lock_guard lock(mutex_);
   if (!lost_.ok()) return lost_;
   if (value == 0 || value >= results_.next()) {
-    return not_found(settings_.device + ": submission " + std::to_string(value) + ": never made; the last is " +
-                     std::to_string(results_.next() - 1));
+    return not_found(settings_.device + ": submission " + std::to_string(value) +
+                     " does not exist, the last submission is " + std::to_string(results_.next() - 1));
   }
   auto fence = timeline_->export_sync_file(value);
   if (!fence) return std::move(fence).error().within(settings_.device);
@@ -160,9 +160,9 @@ void Queue::resolve_oldest() {
   Outcome outcome = work.context->outcome(work.number, ring_, Deadline::after(outcome_patience));
   // The stamps are the device's own word for it: work that was thrown away may be told as done.
   if (outcome.how.ok() && work.stamps.last() == 0)
-    outcome.how = internal_error("reported as done, but its last pass has not ended");
+    outcome.how = internal_error("reported as complete, but the last pass has not ended");
   if (outcome.how.ok() && may_have_run_twice(work))
-    outcome.how = cancelled("a reset since its context was made: it may have run twice");
+    outcome.how = cancelled("the device was reset after the context was created: the work may have run twice");
   if (outcome.how.ok()) {
     for (const auto& kernel : work.kernels) kernel->ended_well = true;
     const std::uint64_t begin = work.stamps.first();
@@ -188,7 +188,7 @@ void Queue::fail(const InFlight& work, const Outcome& outcome) {
   if (gone || !state || state->vram_lost) {
     const std::string why = !state ? state.error().message
                             : gone ? outcome.how.message
-                                   : "its memory was lost in a reset";
+                                   : "device memory was lost in a reset";
     lose(state ? blame(work, outcome, *state) + "; " + why : why);
     results_.finish(work.value, lost_);
     return;
@@ -203,11 +203,11 @@ void Queue::fail(const InFlight& work, const Outcome& outcome) {
 std::string Queue::blame(const InFlight& work, const Outcome& outcome, const ResetState& state) {
   const Status& how = outcome.how;
   const bool guilty = state.guilty || outcome.own_fault;
-  if (state.reset && !guilty) return "another program's work had the device reset (" + how.message + ")";
+  if (state.reset && !guilty) return "another program's work caused a reset of the device (" + how.message + ")";
   InFlight::Passes passes = work.unfinished();
   // The kernel driver knows that this was it; what was written before the reset may be lost.
   if (passes.begin == passes.end && guilty) passes = work.longest();
-  if (passes.begin == passes.end) return "it failed, and none of its passes was running (" + how.message + ")";
+  if (passes.begin == passes.end) return "the submission failed while no pass was running (" + how.message + ")";
   std::set<Digest> kernels;
   for (std::size_t i = passes.begin; i < passes.end; ++i) kernels.insert(work.kernel_of(i).quarantine_key);
   std::string where = "pass " + std::to_string(passes.begin);
@@ -224,7 +224,7 @@ std::string Queue::blame(const InFlight& work, const Outcome& outcome, const Res
   }
   for (const Digest& kernel : kernels) quarantine_.suspect(kernel);
   return where + ": " + name + " or one of " + std::to_string(kernels.size() - 1) + " others" + did +
-         "; each runs alone from now on" + why;
+         "; each of these kernels runs alone from now on" + why;
 }
 
 Status Queue::replace_context() {
@@ -241,12 +241,12 @@ void Queue::recover() {
   const std::shared_ptr<Context> refused = context_;
   while (!in_flight_.empty()) {
     const Status ended = wait_for_oldest(cancel_patience);
-    if (!ended.ok()) return lose("what a reset cancelled never ended: " + ended.message);
+    if (!ended.ok()) return lose("work that a reset cancelled did not end: " + ended.message);
   }
   if (context_ != refused) return;  // the one that hung was among them
   const auto state = context_->reset_state();
   if (!state) return lose(state.error().message);
-  if (state->vram_lost) return lose("its memory was lost in a reset");
+  if (state->vram_lost) return lose("device memory was lost in a reset");
   last_reset_ = "the device was reset";
   settings_.log.write(LogLevel::warning, "amdgpu_pm4", settings_.device + ": " + last_reset_ + " between submissions");
   if (Status status = replace_context(); !status.ok()) lose("no new context after a reset: " + status.message);
@@ -263,7 +263,7 @@ void Queue::lose(std::string why) {
 Status Queue::wait_for_oldest() {
   Status ended = wait_for_oldest(room_patience);
   if (ended.ok() || ended.code == StatusCode::device_lost) return ended;
-  return unavailable("there is no room for another submission: " + ended.message);
+  return unavailable("no space for another submission: " + ended.message);
 }
 
 Status Queue::wait_for_oldest(std::chrono::seconds patience) {

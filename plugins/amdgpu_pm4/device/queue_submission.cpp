@@ -303,7 +303,7 @@ Status Queue::try_submit(const BoundDispatch& passes, KeptSubmission* keep) {
   list_buffers(passes, work, *table);
   const SubmissionScope scope{settings_.shape, list_.ranges(), programs_, *commands};
   if (Status refused = validate(scope); !refused.ok()) {
-    return internal_error("the check before the submission: " + refused.text());
+    return internal_error("the validator rejected the submission: " + refused.text());
   }
   // At the last moment: while it waited for room or for a new context, one of its kernels may have been convicted.
   if (Status refused = check_quarantine(passes); !refused.ok()) return refused;

@@ -64,9 +64,10 @@ std::optional<Result<FenceResult>> Results::take(std::uint64_t value, std::uint6
     return result;
   }
   if (value >= first_pending && value <= last_) return std::nullopt;
-  return Result<FenceResult>(not_found("submission " + std::to_string(value) + ": " +
-                                       (value == 0 || value > last_ ? "never made; the last is " + std::to_string(last_)
-                                                                    : std::string("its result was taken already"))));
+  return Result<FenceResult>(
+      not_found("submission " + std::to_string(value) +
+                (value == 0 || value > last_ ? " does not exist, the last submission is " + std::to_string(last_)
+                                             : std::string(": the result was already taken"))));
 }
 
 namespace {

@@ -25,7 +25,7 @@ Status status_of(int error, std::string_view doing) {
     case ECANCELED:
       return cancelled(message + ": the context was lost to a reset of the device");
     case ENODEV:
-      return device_lost(message + ": the device was taken away");
+      return device_lost(message + ": the device was removed");
     case ENOMEM:
     case ENOSPC:
     case EBUSY:

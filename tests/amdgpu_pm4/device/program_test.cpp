@@ -35,7 +35,7 @@ TEST_CASE("program binary: another target's or another plugin's is unsupported")
   REQUIRE_FALSE(other.has_value());
   CHECK(other.error().code == StatusCode::unsupported);
   CHECK(other.error().message ==
-        "program binary of format 'amdgpu:gfx1100:v5', the device takes amdgpu:gfx1030:v4, amdgpu:gfx1030:v5");
+        "program binary has format 'amdgpu:gfx1100:v5', expected one of amdgpu:gfx1030:v4, amdgpu:gfx1030:v5");
   binary.format = "gl:875f";
   CHECK(open_binary(binary, Target::gfx1100).error().code == StatusCode::unsupported);
 }

@@ -81,8 +81,8 @@ TEST_CASE("quarantine: a verdict stands for a week, and says until when") {
   const Quarantine later(&notes, "gfx1100");
   CHECK(later.holds(digest_of(1), found + 6 * day));
   CHECK(later.check(digest_of(1), "blur", found + 6 * day).message ==
-        "blur hung this device or faulted on it (2026-12-01): quarantined until 2026-12-08; `kiln cache clear` ends "
-        "that");
+        "blur caused a hang or a fault of this device (2026-12-01) and is quarantined until 2026-12-08. "
+        "`kiln cache clear` ends the quarantine");
   CHECK_FALSE(later.holds(digest_of(1), found + 8 * day));
   CHECK(later.check(digest_of(1), "blur", found + 8 * day).ok());
   quarantine.add(digest_of(2), found + 8 * day);  // the note keeps no verdict that has ended
@@ -124,7 +124,8 @@ TEST_CASE("quarantine: work that may have run twice after another program's rese
   f.gpu->run_held();
   const Status status = f.wait(value);
   CHECK(status.code == StatusCode::unavailable);
-  CHECK_THAT(status.message, Catch::Contains("another program's work") && Catch::Contains("it may have run twice"));
+  CHECK_THAT(status.message,
+             Catch::Contains("another program's work") && Catch::Contains("the work may have run twice"));
   CHECK_FALSE(f.quarantine.holds(f.good->quarantine_key));
   CHECK(f.wait(f.submit({f.pass(f.good)})).ok());
   CHECK(f.gpu->contexts == 2);

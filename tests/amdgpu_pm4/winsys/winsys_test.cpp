@@ -16,7 +16,7 @@ TEST_CASE("winsys: every error number has its type and keeps its words") {
   };
   for (const Case& each : {Case{-ETIME, StatusCode::timeout, "Timer expired"},
                            {-ECANCELED, StatusCode::cancelled, "lost to a reset"},
-                           {-ENODEV, StatusCode::device_lost, "taken away"},
+                           {-ENODEV, StatusCode::device_lost, "removed"},
                            {-ENOMEM, StatusCode::unavailable, "Cannot allocate memory"},
                            {-ENOSPC, StatusCode::unavailable, "No space left"},
                            {-EACCES, StatusCode::unavailable, "Permission denied"},

@@ -84,9 +84,9 @@ struct Case {
 constexpr Case cases[] = {
     {"hang@2", "unavailable", "submission 2: pass 0: kernel 'kiln_kernel' (program ", "hung the device", true},
     {"page_fault@2", "unavailable", "submission 2: pass 0: kernel 'kiln_kernel' (program ", "hung the device", true},
-    {"vram_lost@2", "device_lost", "pass 0: kernel 'kiln_kernel' (program ", "its memory was lost in a reset", true},
+    {"vram_lost@2", "device_lost", "pass 0: kernel 'kiln_kernel' (program ", "device memory was lost in a reset", true},
     {"enomem@2", "unavailable", "/dev/dri/renderD", "Cannot allocate memory", false},
-    {"unplugged@2", "device_lost", "/dev/dri/renderD", "the device was taken away", false},
+    {"unplugged@2", "device_lost", "/dev/dri/renderD", "the device was removed", false},
 };
 
 }  // namespace
