@@ -24,9 +24,9 @@ constexpr std::uint32_t chain_control(std::size_t dwords) {
          indirect_buffer::valid.put(1);
 }
 
-Status not_begun() { return internal_error("command stream: not begun, or finished"); }
+Status not_begun() { return internal_error("command stream: not begun, or already finished"); }
 
-Status room_missing() { return internal_error("a packet is longer than the room that was kept for it"); }
+Status room_missing() { return internal_error("a packet is longer than the reserved space"); }
 
 }  // namespace
 
@@ -42,11 +42,11 @@ Status CommandStream::open_chunk() {
   auto chunk = source_.next_chunk();
   if (!chunk) return chunk.error();
   if (chunk->va % chunk_alignment != 0) {
-    return invalid_argument("a buffer at " + std::to_string(chunk->va) + ", expected a multiple of " +
+    return invalid_argument("buffer address is " + std::to_string(chunk->va) + ", expected a multiple of " +
                             std::to_string(chunk_alignment));
   }
   if (chunk->dwords.size() < least_chunk_dwords) {
-    return invalid_argument("a buffer of " + std::to_string(chunk->dwords.size()) + " dwords, expected at least " +
+    return invalid_argument("buffer has " + std::to_string(chunk->dwords.size()) + " dwords, expected at least " +
                             std::to_string(least_chunk_dwords));
   }
   chunk_ = *chunk;
@@ -89,7 +89,7 @@ Status CommandStream::begin() {
   closed_.clear();
   size_of_next_ = nullptr;
   state_size_ = 0;
-  if (shape_.generation == Generation::invalid) return fail(unsupported("a device of no generation known here"));
+  if (shape_.generation == Generation::invalid) return fail(unsupported("unknown device generation"));
   if (Status status = open_chunk(); !status.ok()) return fail(std::move(status));
   if (!emit_ring_state(out_, capabilities_of(shape_.generation))) return fail(room_missing());
   open_ = true;

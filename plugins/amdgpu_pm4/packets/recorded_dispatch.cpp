@@ -35,9 +35,9 @@ Result<ScratchRing> scratch_ring(const DeviceShape& shape, std::uint32_t bytes_p
   const std::uint64_t granules = (wave_bytes + capabilities.scratch_granule - 1) / capabilities.scratch_granule | 1;
   const Field wavesize = wavesize_of(shape.generation);
   if (!wavesize.holds(granules)) {
-    return unsupported("scratch of " + std::to_string(bytes_per_lane) + " bytes a lane: a wave of " +
+    return unsupported("scratch of " + std::to_string(bytes_per_lane) + " bytes per lane: a wave of " +
                        std::to_string(wave_lanes) + " lanes needs " + std::to_string(wave_bytes) +
-                       " bytes, the register holds at most " +
+                       " bytes, expected at most " +
                        std::to_string(std::uint64_t{wavesize.largest()} * capabilities.scratch_granule));
   }
   const std::uint32_t engines = capabilities.scratch_waves_per_engine ? std::max(shape.shader_engines, 1U) : 1;
@@ -136,7 +136,7 @@ Result<RecordedDispatch> RecordedDispatch::record(const KernelCode& kernel, cons
                     emit_set_sh_reg(out, Register::resource_limits, resource_limits_of(shape, waves)) &&
                     emit_set_sh_reg(out, Register::num_thread_x, place.workgroup) &&
                     emit_set_sh_reg(out, Register::user_data_0, user_data_of(kernel, place));
-  if (!fits) return internal_error("kernel " + kernel.name + ": its packets are longer than the room for them");
+  if (!fits) return internal_error("kernel " + kernel.name + ": packets are longer than the reserved space");
   recorded.size_ = static_cast<std::uint32_t>(out.size());
   for (const UserSgprSlot& slot : kernel.user_sgpr_slots) {
     if (slot.value == UserSgpr::kernarg_pointer) recorded.kernarg_sgpr_ = slot.first;
@@ -186,15 +186,15 @@ Status check_registers(const KernelCode& kernel) {
   if (kernel.wave_lanes != 32 && kernel.wave_lanes != 64) {
     return corrupt("waves of " + text_of(kernel.wave_lanes) + " lanes, expected 32 or 64");
   }
-  if (pgm_rsrc1::priv.of(kernel.rsrc1) != 0) return unsupported("PGM_RSRC1.PRIV is 1: privileged code");
-  if (pgm_rsrc2::trap_present.of(kernel.rsrc2) != 0) return unsupported("PGM_RSRC2.TRAP_PRESENT is 1: a trap handler");
+  if (pgm_rsrc1::priv.of(kernel.rsrc1) != 0) return unsupported("PGM_RSRC1.PRIV is 1, expected 0");
+  if (pgm_rsrc2::trap_present.of(kernel.rsrc2) != 0) return unsupported("PGM_RSRC2.TRAP_PRESENT is 1, expected 0");
   if (const std::uint32_t lds = pgm_rsrc2::lds_size.of(kernel.rsrc2); lds != 0) {
-    return corrupt("PGM_RSRC2.LDS_SIZE is " + text_of(lds) + ", expected 0: the submitter sets it");
+    return corrupt("PGM_RSRC2.LDS_SIZE is " + text_of(lds) + ", expected 0: the submitter sets this field");
   }
   const std::uint32_t most_vgprs = most_vgpr_granules(kernel.wave_lanes);
   if (pgm_rsrc1::vgprs.of(kernel.rsrc1) > most_vgprs) {
-    return corrupt("PGM_RSRC1.VGPRS is " + text_of(pgm_rsrc1::vgprs.of(kernel.rsrc1)) + ", the most for waves of " +
-                   text_of(kernel.wave_lanes) + " is " + text_of(most_vgprs));
+    return corrupt("PGM_RSRC1.VGPRS is " + text_of(pgm_rsrc1::vgprs.of(kernel.rsrc1)) + ", expected at most " +
+                   text_of(most_vgprs) + " for waves of " + text_of(kernel.wave_lanes) + " lanes");
   }
   return {};
 }
@@ -211,18 +211,18 @@ Status check_user_sgprs(const KernelCode& kernel) {
         has_kernarg = true;
         break;
       default:
-        return unsupported("wants " + std::string(to_string(slot.value)) + " in user SGPRs, which is not offered");
+        return unsupported(std::string(to_string(slot.value)) + " in user SGPRs is not supported");
     }
     if (slot.count > user_data_registers || slot.first > user_data_registers - slot.count) {
-      return corrupt(std::string(to_string(slot.value)) + " in s" + text_of(slot.first) + ", past the " +
-                     text_of(user_data_registers) + " user SGPRs that there are");
+      return corrupt(std::string(to_string(slot.value)) + " in s" + text_of(slot.first) + " is beyond the " +
+                     text_of(user_data_registers) + " user SGPRs");
     }
   }
   if (kernel.user_sgprs > user_data_registers) {
-    return unsupported(text_of(kernel.user_sgprs) + " user SGPRs, there are " + text_of(user_data_registers));
+    return unsupported(text_of(kernel.user_sgprs) + " user SGPRs, expected at most " + text_of(user_data_registers));
   }
   if (kernel.kernarg_bytes != 0 && !has_kernarg) {
-    return corrupt(text_of(kernel.kernarg_bytes) + " bytes of arguments, and no user SGPRs for their address");
+    return corrupt(text_of(kernel.kernarg_bytes) + " bytes of arguments, but no user SGPRs for the argument address");
   }
   return {};
 }
@@ -241,47 +241,48 @@ Status check_workgroup(const KernelCode& kernel, const DeviceShape& shape, const
                                  : most_workgroup_lanes;
   if (lanes > most) {
     return invalid_argument("workgroup " + text_of(place.workgroup) + " has " + text_of(lanes) +
-                            " lanes, the most is " + text_of(most));
+                            " lanes, expected at most " + text_of(most));
   }
   const bool any = kernel.required_workgroup == std::array<std::uint32_t, 3>{};
   if (!any && kernel.required_workgroup != place.workgroup) {
-    return invalid_argument("workgroup " + text_of(place.workgroup) + ", it requires " +
+    return invalid_argument("workgroup " + text_of(place.workgroup) + ", expected " +
                             text_of(kernel.required_workgroup));
   }
   const std::uint64_t lds = std::uint64_t{kernel.lds_bytes} + place.dynamic_lds_bytes;
   if (lds > most_lds_bytes) {
-    return invalid_argument(text_of(lds) + " bytes of LDS, the most is " + text_of(most_lds_bytes));
+    return invalid_argument(text_of(lds) + " bytes of LDS, expected at most " + text_of(most_lds_bytes));
   }
   const Capabilities& capabilities = capabilities_of(shape.generation);
   const VectorRegisters registers = vector_registers_of(shape);
   const GroupLoad load =
       group_load(kernel.rsrc1, kernel.rsrc3, static_cast<std::uint32_t>(lanes), kernel.wave_lanes, registers);
   if (!fits(load, capabilities, registers)) {
-    return invalid_argument("workgroup " + text_of(place.workgroup) + ": " + text_of(load.waves) +
-                            " waves on one SIMD with " + text_of(load.vgprs) + " vector registers, there are " +
+    return invalid_argument("workgroup " + text_of(place.workgroup) + ": " + text_of(load.waves) + " waves and " +
+                            text_of(load.vgprs) + " vector registers on one SIMD, expected at most " +
                             text_of(capabilities.waves_per_simd) + " and " + text_of(registers.count));
   }
   return {};
 }
 
 Status check_scratch(const KernelCode& kernel, const Capabilities& capabilities, const DispatchPlace& place) {
-  if (kernel.dynamic_stack) return unsupported("a stack of unknown depth");
+  if (kernel.dynamic_stack) return unsupported("a stack of unknown depth is not supported");
   const bool enabled = pgm_rsrc2::scratch_en.of(kernel.rsrc2) != 0;
   if (enabled != (kernel.scratch_bytes != 0)) {
-    return corrupt("PGM_RSRC2.SCRATCH_EN is " + text_of(enabled ? 1 : 0) + " with " + text_of(kernel.scratch_bytes) +
-                   " scratch bytes a lane");
+    return corrupt("PGM_RSRC2.SCRATCH_EN is " + text_of(enabled ? 1 : 0) + ", but the kernel has " +
+                   text_of(kernel.scratch_bytes) + " scratch bytes per lane");
   }
   if (!enabled) {
-    return place.scratch.tmpring_size == 0 ? ok_status() : invalid_argument("a scratch ring, and no scratch to use it");
+    return place.scratch.tmpring_size == 0 ? ok_status()
+                                           : invalid_argument("a scratch ring is set, but the kernel has no scratch");
   }
   const std::uint64_t slot = scratch_slot_bytes(capabilities, place.scratch.tmpring_size);
   const std::uint64_t wanted = std::uint64_t{kernel.scratch_bytes} * kernel.wave_lanes;
   if (slot < wanted) {
-    return invalid_argument("a wave needs " + text_of(wanted) + " bytes of scratch, a slot of its ring has " +
-                            text_of(slot));
+    return invalid_argument("a slot of the scratch ring has " + text_of(slot) + " bytes, expected at least " +
+                            text_of(wanted) + " for a wave");
   }
   if (place.scratch_va == 0 || place.scratch_va % scratch_alignment != 0) {
-    return invalid_argument("scratch at address " + text_of(place.scratch_va) + ", expected a multiple of " +
+    return invalid_argument("scratch address is " + text_of(place.scratch_va) + ", expected a multiple of " +
                             text_of(scratch_alignment));
   }
   return {};
@@ -291,11 +292,11 @@ Status check_scratch(const KernelCode& kernel, const Capabilities& capabilities,
 
 Status check_kernel(const KernelCode& kernel, const DeviceShape& shape, const DispatchPlace& place) {
   const std::string context = "kernel " + kernel.name;
-  if (shape.generation == Generation::invalid) return unsupported(context + ": a device of no generation known here");
+  if (shape.generation == Generation::invalid) return unsupported(context + ": unknown device generation");
   const Capabilities& capabilities = capabilities_of(shape.generation);
   const std::uint64_t code = place.image_va + kernel.entry;
   if (code == 0 || code % code_alignment != 0) {
-    return invalid_argument(context + ": code at address " + text_of(code) + ", expected a multiple of " +
+    return invalid_argument(context + ": code address is " + text_of(code) + ", expected a multiple of " +
                             text_of(code_alignment));
   }
   if (Status status = check_registers(kernel); !status.ok()) return status.within(context);

@@ -218,8 +218,8 @@ std::string stream_text(std::span<const std::uint32_t> stream, Generation genera
 
 Result<std::string> stream_text(std::span<const std::byte> bytes, Generation generation) {
   if (bytes.empty() || bytes.size() % 4 != 0) {
-    return invalid_argument("a command stream of " + std::to_string(bytes.size()) +
-                            " bytes, expected a whole number of dwords, at least one");
+    return invalid_argument("command stream has " + std::to_string(bytes.size()) +
+                            " bytes, expected a multiple of 4, at least 4");
   }
   std::vector<std::uint32_t> stream(bytes.size() / 4);
   for (std::size_t i = 0; i < bytes.size(); ++i) {
@@ -242,7 +242,7 @@ Result<std::string> Pm4Printer::print(std::span<const std::byte> stream, std::st
   const Generation generation = generation_named(target);
   if (generation == Generation::invalid) {
     return invalid_argument("target " + std::string(target) +
-                            ": expected one of gfx10.3 (gfx1030, …) or gfx11 (gfx1100, …)");
+                            ": expected gfx10.3 (gfx1030, …) or gfx11 (gfx1100, …)");
   }
   return stream_text(stream, generation);
 }

@@ -31,7 +31,7 @@ std::uint64_t shifted_address_from(std::uint32_t low, std::uint32_t high) {
 }
 
 Status mismatch(std::string_view name, std::uint32_t is, std::uint32_t expected) {
-  return invalid_argument(std::string(name) + " is " + hex_text(is) + ", its program has " + hex_text(expected));
+  return invalid_argument(std::string(name) + " is " + hex_text(is) + ", the program has " + hex_text(expected));
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ Status DispatchCheck::check_set(const RegisterShadow& registers) const {
   const RegisterInfo* info =
       find_register(compute_registers + 4 * static_cast<std::uint32_t>(index), capabilities_.generation);
   return invalid_argument((info == nullptr ? "a register" : std::string(info->name)) +
-                          " is not set by this submission, and a dispatch depends on it");
+                          " is not set by this submission, but needed by a dispatch");
 }
 
 Status DispatchCheck::check_program(const RegisterShadow& registers) {
@@ -71,12 +71,13 @@ Status DispatchCheck::check_program(const RegisterShadow& registers) {
                                  [entry](const ProgramFacts& facts) { return facts.entry_va == entry; });
     if (at == scope_.programs.end()) {
       program_ = nullptr;
-      return invalid_argument("PGM is " + hex_text(entry) + ": no program of the submission starts there");
+      return invalid_argument("PGM is " + hex_text(entry) + ": no program of the submission starts at this address");
     }
     program_ = &*at;
   }
   if (program_->end_va < entry) {
-    return invalid_argument("the program at " + hex_text(entry) + " ends before it, at " + hex_text(program_->end_va));
+    return invalid_argument("the program at " + hex_text(entry) + " ends before its start, at " +
+                            hex_text(program_->end_va));
   }
   return finder_.check(entry, program_->end_va - entry + mapped_tail, may_read | may_execute,
                        "code and the 256 bytes after it");
@@ -94,8 +95,8 @@ Status DispatchCheck::check_resources(const RegisterShadow& registers) const {
   if (pgm_rsrc2::trap_present.of(rsrc2) != 0) return invalid_argument("PGM_RSRC2.TRAP_PRESENT is 1, expected 0");
   const std::uint32_t vgprs = pgm_rsrc1::vgprs.of(rsrc1), most_vgprs = most_vgpr_granules(program_->wave_lanes);
   if (vgprs > most_vgprs) {
-    return invalid_argument("PGM_RSRC1.VGPRS is " + text_of(vgprs) + ", the most for waves of " +
-                            text_of(program_->wave_lanes) + " is " + text_of(most_vgprs));
+    return invalid_argument("PGM_RSRC1.VGPRS is " + text_of(vgprs) + ", expected at most " + text_of(most_vgprs) +
+                            " for waves of " + text_of(program_->wave_lanes) + " lanes");
   }
   const std::uint32_t lds = pgm_rsrc2::lds_size.of(rsrc2) * lds_granule;
   if (lds > most_lds_bytes || lds < program_->lds_bytes) {
@@ -103,13 +104,13 @@ Status DispatchCheck::check_resources(const RegisterShadow& registers) const {
                             text_of(program_->lds_bytes) + " to " + text_of(most_lds_bytes));
   }
   if (pgm_rsrc2::user_sgpr.of(rsrc2) > user_data_registers) {
-    return invalid_argument("PGM_RSRC2.USER_SGPR is " + text_of(pgm_rsrc2::user_sgpr.of(rsrc2)) + ", there are " +
-                            text_of(user_data_registers));
+    return invalid_argument("PGM_RSRC2.USER_SGPR is " + text_of(pgm_rsrc2::user_sgpr.of(rsrc2)) +
+                            ", expected at most " + text_of(user_data_registers));
   }
   for (std::uint32_t engine = 0; engine < masked_engines(scope_, capabilities_); ++engine) {
     if (registers.at(mask_register(engine)) == 0) {
       return invalid_argument("STATIC_THREAD_MGMT_SE" + text_of(engine) +
-                              " is 0: no compute unit of a shader engine that there is");
+                              " is 0: no compute unit of this shader engine is enabled");
     }
   }
   return {};
@@ -131,14 +132,14 @@ Status DispatchCheck::check_workgroup(const RegisterShadow& registers) const {
     }
   }
   if (lanes > most_workgroup_lanes) {
-    return invalid_argument("a workgroup of " + text_of(lanes) + " lanes, the most is " +
+    return invalid_argument("workgroup has " + text_of(lanes) + " lanes, expected at most " +
                             text_of(most_workgroup_lanes));
   }
   const VectorRegisters there = vector_registers_of(scope_.shape);
   const GroupLoad load = group_load(program_->rsrc1, program_->rsrc3, lanes, program_->wave_lanes, there);
   if (fits(load, capabilities_, there)) return {};
-  return invalid_argument("a workgroup of " + text_of(lanes) + " lanes puts " + text_of(load.waves) + " waves with " +
-                          text_of(load.vgprs) + " vector registers on one SIMD, which holds " +
+  return invalid_argument("a workgroup of " + text_of(lanes) + " lanes has " + text_of(load.waves) + " waves and " +
+                          text_of(load.vgprs) + " vector registers on one SIMD, expected at most " +
                           text_of(capabilities_.waves_per_simd) + " and " + text_of(there.count));
 }
 
@@ -146,8 +147,8 @@ Status DispatchCheck::check_scratch(const RegisterShadow& registers) {
   const bool enabled = pgm_rsrc2::scratch_en.of(registers[Register::pgm_rsrc2]) != 0;
   if (!enabled && program_->scratch_bytes == 0) return {};
   if (!enabled) {
-    return invalid_argument("PGM_RSRC2.SCRATCH_EN is 0, its program has " + text_of(program_->scratch_bytes) +
-                            " scratch bytes a lane");
+    return invalid_argument("PGM_RSRC2.SCRATCH_EN is 0, but the program has " + text_of(program_->scratch_bytes) +
+                            " scratch bytes per lane");
   }
   const std::uint32_t size = registers[Register::tmpring_size];
   const std::uint64_t slot = scratch_slot_bytes(capabilities_, size);
@@ -155,19 +156,20 @@ Status DispatchCheck::check_scratch(const RegisterShadow& registers) {
   const std::uint64_t ring = scratch_ring_bytes(capabilities_, size, scope_.shape.shader_engines);
   if (ring == 0 || slot < wanted) {
     return invalid_argument("TMPRING_SIZE is " + hex_text(size) + ": slots of " + text_of(slot) +
-                            " bytes in a ring of " + text_of(ring) + ", a wave needs " + text_of(wanted));
+                            " bytes in a ring of " + text_of(ring) + ", expected slots of at least " +
+                            text_of(wanted));
   }
   std::uint64_t base = 0;
   if (capabilities_.scratch_registers) {
     if (!registers.all_set().test(shadow_index(Register::scratch_base_lo)) ||
         !registers.all_set().test(shadow_index(Register::scratch_base_hi))) {
-      return invalid_argument("PGM_RSRC2.SCRATCH_EN is 1, and DISPATCH_SCRATCH_BASE is not set by this submission");
+      return invalid_argument("PGM_RSRC2.SCRATCH_EN is 1, but DISPATCH_SCRATCH_BASE is not set by this submission");
     }
     base = shifted_address_from(registers[Register::scratch_base_lo], registers[Register::scratch_base_hi]);
   } else {
     const std::uint32_t sgpr = program_->scratch_sgpr;
     if (sgpr > user_data_registers - 2) {
-      return invalid_argument("PGM_RSRC2.SCRATCH_EN is 1, and its program takes no scratch address in user SGPRs");
+      return invalid_argument("PGM_RSRC2.SCRATCH_EN is 1, but the program has no scratch address in user SGPRs");
     }
     base = address_from(registers.user_data(sgpr), registers.user_data(sgpr + 1) & 0xFFFF);
   }
@@ -179,19 +181,20 @@ Status DispatchCheck::check_arguments(const RegisterShadow& registers) {
   const std::size_t first = shadow_index(Register::user_data_0);
   for (std::uint32_t sgpr = 0; sgpr < count; ++sgpr) {
     if (!registers.all_set().test(first + sgpr)) {
-      return invalid_argument("USER_DATA_" + text_of(sgpr) + " is not set by this submission, its program takes " +
-                              text_of(count));
+      return invalid_argument("USER_DATA_" + text_of(sgpr) + " is not set by this submission, the program needs " +
+                              text_of(count) + " user SGPRs");
     }
   }
   if (program_->kernarg_bytes == 0) return {};
   const std::uint32_t sgpr = program_->kernarg_sgpr;
   if (sgpr > user_data_registers - 2) {
-    return invalid_argument("its program has " + text_of(program_->kernarg_bytes) +
-                            " bytes of arguments and no user SGPRs for their address");
+    return invalid_argument("the program has " + text_of(program_->kernarg_bytes) +
+                            " bytes of arguments, but no user SGPRs for the argument address");
   }
   const std::uint64_t va = address_from(registers.user_data(sgpr), registers.user_data(sgpr + 1));
   if (va % kernarg_alignment != 0) {
-    return invalid_argument("arguments at " + hex_text(va) + ", expected a multiple of " + text_of(kernarg_alignment));
+    return invalid_argument("argument address is " + hex_text(va) + ", expected a multiple of " +
+                            text_of(kernarg_alignment));
   }
   return finder_.check(va, program_->kernarg_bytes, may_read, "arguments");
 }
@@ -202,12 +205,12 @@ Status DispatchCheck::check_initiator(std::uint32_t initiator) const {
   constexpr std::uint32_t allowed = needed | order_mode.mask() | cs_w32_en.mask();
   if ((initiator & needed) != needed || (initiator & ~allowed) != 0) {
     return invalid_argument("DISPATCH_INITIATOR is " + hex_text(initiator) + ", expected the bits " + hex_text(needed) +
-                            " and none beside " + hex_text(allowed));
+                            " and no bits outside " + hex_text(allowed));
   }
   const std::uint32_t lanes = cs_w32_en.of(initiator) != 0 ? 32 : 64;
   if (lanes == program_->wave_lanes) return {};
-  return invalid_argument("DISPATCH_INITIATOR.CS_W32_EN says waves of " + text_of(lanes) + " lanes, its program has " +
-                          text_of(program_->wave_lanes));
+  return invalid_argument("DISPATCH_INITIATOR.CS_W32_EN sets waves of " + text_of(lanes) + " lanes, expected " +
+                          text_of(program_->wave_lanes) + " as in the program");
 }
 
 Status DispatchCheck::check(RegisterShadow& registers, std::uint32_t initiator) {

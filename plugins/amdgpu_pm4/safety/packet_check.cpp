@@ -32,10 +32,10 @@ Status PacketCheck::check_form(const PacketView& packet) const {
     case Finding::filler:
       return wrong_word(0, "the header", packet.header, hex_text(filler_dword) + " of a NOP without a body");
     case Finding::cut_off:
-      return invalid_argument("its body of " + std::to_string(packet_count(packet.header) + 1) +
-                              " dwords is cut off after " + std::to_string(packet.body.size()));
+      return invalid_argument("the body of " + std::to_string(packet_count(packet.header) + 1) +
+                              " dwords is truncated after " + std::to_string(packet.body.size()));
     case Finding::wrong_length:
-      return invalid_argument("a body of " + std::to_string(packet.body.size()) + " dwords, expected " +
+      return invalid_argument("the body has " + std::to_string(packet.body.size()) + " dwords, expected " +
                               std::to_string(packet.layout->least_body) + " to " +
                               std::to_string(packet.layout->most_body));
     default:
@@ -52,7 +52,7 @@ Status PacketCheck::check_form(const PacketView& packet) const {
   for (std::size_t i = 0; i < packet.layout->words.size(); ++i) {
     const std::uint32_t known = packet.layout->words[i].known[column];
     if ((packet.body[i] & ~known) != 0) {
-      return wrong_word(1 + i, packet.layout->words[i].name, packet.body[i], "no bits beside " + hex_text(known));
+      return wrong_word(1 + i, packet.layout->words[i].name, packet.body[i], "no bits outside " + hex_text(known));
     }
     if (packet.layout->words[i].kind == WordKind::address_low && packet.opcode() != Opcode::copy_data &&
         packet.opcode() != Opcode::dma_data && !is_address(address_at(packet.body, i))) {
@@ -103,10 +103,10 @@ Status PacketCheck::check_body(const PacketView& packet) {
 
 Status PacketCheck::indirect_buffer(Body body) const {
   using namespace kiln::amdgpu_pm4::indirect_buffer;
-  if (chain.of(body[2]) == 0) return wrong_word(3, "CHAIN", 0, "1: compute rings are given no buffer to return from");
+  if (chain.of(body[2]) == 0) return wrong_word(3, "CHAIN", 0, "1: compute rings support only chained buffers");
   constexpr std::uint32_t needed = chain.mask() | valid.mask();
   if ((body[2] & ~size.mask()) != needed) {
-    return wrong_word(3, "CONTROL", body[2], "CHAIN and VALID, and nothing else beside the size");
+    return wrong_word(3, "CONTROL", body[2], "only CHAIN, VALID and the size");
   }
   return {};
 }
@@ -123,7 +123,7 @@ Status wrong_word(std::size_t dword, std::string_view name, std::uint32_t is, st
 
 Status check_aligned(std::uint64_t va, std::uint64_t alignment, std::string_view what) {
   if (va % alignment == 0) return {};
-  return invalid_argument(std::string(what) + " at " + hex_text(va) + ", expected a multiple of " +
+  return invalid_argument(std::string(what) + " is at " + hex_text(va) + ", expected a multiple of " +
                           std::to_string(alignment));
 }
 
@@ -145,7 +145,7 @@ Status PacketCheck::set_registers(const PacketView& packet) {
   const std::uint32_t first = packet.layout->register_space + 4 * set_register::offset.of(packet.body[0]);
   const std::uint32_t last = first + 4 * static_cast<std::uint32_t>(packet.body.size() - 2);
   if (last >= (packet.opcode() == Opcode::set_uconfig_reg ? uconfig_space_end : sh_space_end)) {
-    return unsupported("sets register " + hex_text(last) + ", beyond those that the packet reaches");
+    return unsupported("sets register " + hex_text(last) + ", beyond the register range of the packet");
   }
   const ComputeBits& allowed = allowed_compute_bits(capabilities_.generation);
   for (std::size_t i = 1; i < packet.body.size(); ++i) {
@@ -163,11 +163,11 @@ Status PacketCheck::set_registers(const PacketView& packet) {
     const bool masked = !indexed || find_register(address, capabilities_.generation)->name.starts_with(mask_registers);
     if (!masked) {
       return unsupported("dword " + std::to_string(1 + i) + " sets register " + hex_text(address) +
-                         ", which is no mask of compute units");
+                         ", which is not a compute unit mask");
     }
     if ((value & ~bits) != 0) {
       return wrong_word(1 + i, find_register(address, capabilities_.generation)->name, value,
-                        "no bits beside " + hex_text(bits));
+                        "no bits outside " + hex_text(bits));
     }
     if (compute) registers_.set(at, value);
   }
@@ -184,7 +184,7 @@ Status PacketCheck::dispatch_indirect(Body body) {
 Status PacketCheck::acquire(Body body) const {
   if (body[0] != 0) return wrong_word(1, "COHER_CNTL", body[0], "0");
   if (body[1] != ~0U || body[2] != 0x00FFFFFF || body[3] != 0 || body[4] != 0) {
-    return invalid_argument("a range of memory, expected all of it: size 0xFFFFFF:0xFFFFFFFF from 0");
+    return invalid_argument("a range of memory is given, expected all memory: size 0xFFFFFF:0xFFFFFFFF from 0");
   }
   if (acquire_mem::pws_ena.of(body[5]) != 0) return wrong_word(6, "PWS_ENA", 1, "0");
   const std::uint32_t actions = body[6];
@@ -264,7 +264,7 @@ Status PacketCheck::release(Body body) {
   }
   constexpr std::uint32_t caches = glm_wb.mask() | glm_inv.mask() | glv_inv.mask() | gl1_inv.mask() | gl2_inv.mask() |
                                    gl2_wb.mask() | release_mem::seq.mask() | event_type.mask() | event_index.mask();
-  if ((body[0] & ~caches) != 0) return wrong_word(1, "EVENT", body[0], "no bits beside " + hex_text(caches));
+  if ((body[0] & ~caches) != 0) return wrong_word(1, "EVENT", body[0], "no bits outside " + hex_text(caches));
   const std::uint32_t interrupt = int_sel.of(body[1]), data = data_sel.of(body[1]);
   if (interrupt != 0 && interrupt != 3)
     return wrong_word(2, "INT_SEL", interrupt, "0 or 3: interrupts are the kernel's");
@@ -273,13 +273,13 @@ Status PacketCheck::release(Body body) {
   if (body[6] != 0) return wrong_word(7, "INT_CTXID", body[6], "0");
   if (data == 0) return {};
   const std::uint64_t va = canonical(address_at(body, 2)), bytes = data == 1 ? 4 : 8;
-  if (Status status = check_aligned(va, bytes, "what RELEASE_MEM writes"); !status.ok()) return status;
+  if (Status status = check_aligned(va, bytes, "RELEASE_MEM destination"); !status.ok()) return status;
   if (data == 3) {
     forget(va, bytes);
   } else {
     remember(va, body.subspan(4, bytes / 4));
   }
-  return finder_.check(va, bytes, may_write, "what RELEASE_MEM writes");
+  return finder_.check(va, bytes, may_write, "RELEASE_MEM destination");
 }
 
 Status PacketCheck::write(Body body) {
@@ -291,9 +291,9 @@ Status PacketCheck::write(Body body) {
     return wrong_word(1, "ENGINE_SEL", write_data::engine_sel.of(body[0]), "0");
   if (write_data::wr_one_addr.of(body[0]) != 0) return wrong_word(1, "WR_ONE_ADDR", 1, "0");
   const std::uint64_t va = canonical(address_at(body, 1));
-  if (Status status = check_aligned(va, 4, "what WRITE_DATA writes"); !status.ok()) return status;
+  if (Status status = check_aligned(va, 4, "WRITE_DATA destination"); !status.ok()) return status;
   remember(va, body.subspan(3));
-  return finder_.check(va, 4 * (body.size() - 3), may_write, "what WRITE_DATA writes");
+  return finder_.check(va, 4 * (body.size() - 3), may_write, "WRITE_DATA destination");
 }
 
 Status PacketCheck::copy(Body body) {
@@ -310,8 +310,8 @@ Status PacketCheck::copy(Body body) {
       if (!is_address(address_at(body, 1)))
         return wrong_word(3, "SRC_HI", body[2], "the upper half of a 48-bit address");
       const std::uint64_t source = canonical(address_at(body, 1));
-      if (Status status = check_aligned(source, bytes, "what COPY_DATA reads"); !status.ok()) return status;
-      if (Status status = finder_.check(source, bytes, may_read, "what COPY_DATA reads"); !status.ok()) return status;
+      if (Status status = check_aligned(source, bytes, "COPY_DATA source"); !status.ok()) return status;
+      if (Status status = finder_.check(source, bytes, may_read, "COPY_DATA source"); !status.ok()) return status;
       break;
     }
     default:
@@ -319,13 +319,13 @@ Status PacketCheck::copy(Body body) {
   }
   if (!is_address(address_at(body, 3))) return wrong_word(5, "DST_HI", body[4], "the upper half of a 48-bit address");
   const std::uint64_t va = canonical(address_at(body, 3));
-  if (Status status = check_aligned(va, bytes, "what COPY_DATA writes"); !status.ok()) return status;
+  if (Status status = check_aligned(va, bytes, "COPY_DATA destination"); !status.ok()) return status;
   if (static_cast<CopySource>(from) == CopySource::immediate) {
     remember(va, body.subspan(1, bytes / 4));
   } else {
     forget(va, bytes);
   }
-  return finder_.check(va, bytes, may_write, "what COPY_DATA writes");
+  return finder_.check(va, bytes, may_write, "COPY_DATA destination");
 }
 
 Status PacketCheck::dma(Body body) {
@@ -337,21 +337,21 @@ Status PacketCheck::dma(Body body) {
     return wrong_word(1, "SRC_SEL", from, "0, 2 or 3: memory or a fill");
   if (cp_sync.of(body[0]) == 0) return wrong_word(1, "CP_SYNC", 0, "1: what follows may depend on it");
   constexpr std::uint32_t plain = byte_count.mask() | raw_wait.mask();
-  if ((body[5] & ~plain) != 0) return wrong_word(6, "COMMAND", body[5], "no bits beside " + hex_text(plain));
+  if ((body[5] & ~plain) != 0) return wrong_word(6, "COMMAND", body[5], "no bits outside " + hex_text(plain));
   const std::uint64_t bytes = byte_count.of(body[5]);
   if (bytes == 0 || bytes % 4 != 0)
     return wrong_word(6, "BYTE_COUNT", byte_count.of(body[5]), "a multiple of 4, at least 4");
   if (from != fill) {
     if (!is_address(address_at(body, 1))) return wrong_word(3, "SRC_HI", body[2], "the upper half of a 48-bit address");
     const std::uint64_t source = canonical(address_at(body, 1));
-    if (Status status = check_aligned(source, 4, "what DMA_DATA reads"); !status.ok()) return status;
-    if (Status status = finder_.check(source, bytes, may_read, "what DMA_DATA reads"); !status.ok()) return status;
+    if (Status status = check_aligned(source, 4, "DMA_DATA source"); !status.ok()) return status;
+    if (Status status = finder_.check(source, bytes, may_read, "DMA_DATA source"); !status.ok()) return status;
   }
   if (!is_address(address_at(body, 3))) return wrong_word(5, "DST_HI", body[4], "the upper half of a 48-bit address");
   const std::uint64_t va = canonical(address_at(body, 3));
-  if (Status status = check_aligned(va, 4, "what DMA_DATA writes"); !status.ok()) return status;
+  if (Status status = check_aligned(va, 4, "DMA_DATA destination"); !status.ok()) return status;
   forget(va, bytes);
-  return finder_.check(va, bytes, may_write, "what DMA_DATA writes");
+  return finder_.check(va, bytes, may_write, "DMA_DATA destination");
 }
 
 void PacketCheck::remember(std::uint64_t va, Body values) {
@@ -372,25 +372,25 @@ Status PacketCheck::wait(Body body) {
     return wrong_word(1, "CONTROL", body[0], "a plain wait");
   if (poll_interval.of(body[5]) == 0) return wrong_word(6, "POLL_INTERVAL", 0, "at least 1");
   if (!satisfiable(how, reference, mask)) {
-    return invalid_argument("no value under the mask " + hex_text(mask) + " compares with " + hex_text(reference) +
-                            " by function " + std::to_string(how));
+    return invalid_argument("the wait can never end: no value under the mask " + hex_text(mask) +
+                            " satisfies function " + std::to_string(how) + " with reference " + hex_text(reference));
   }
   const std::uint64_t va = canonical(address_at(body, 1));
-  if (Status status = check_aligned(va, 4, "what WAIT_REG_MEM reads"); !status.ok()) return status;
-  if (Status status = finder_.check(va, 4, may_read, "what WAIT_REG_MEM reads"); !status.ok()) return status;
+  if (Status status = check_aligned(va, 4, "WAIT_REG_MEM source"); !status.ok()) return status;
+  if (Status status = finder_.check(va, 4, may_read, "WAIT_REG_MEM source"); !status.ok()) return status;
   if (how == static_cast<std::uint32_t>(Compare::always) || finder_.has_rights(va, is_signalled)) return {};
   // The latest write there decides; an older one may be overwritten before the wait looks.
   for (std::size_t back = 0; back < std::min(written_count_, written_.size()); ++back) {
     const Written& write = written_[(written_count_ - 1 - back) % written_.size()];
     if (write.va != va) continue;
     if (!write.known)
-      return invalid_argument("waits at " + hex_text(va) + ", where the last written value is not known");
+      return invalid_argument("waits at " + hex_text(va) + ", where the last written value is unknown");
     if (satisfied(how, write.value & mask, reference)) return {};
-    return invalid_argument("waits at " + hex_text(va) + " for a value that compares with " + hex_text(reference) +
-                            ", what is written there before is " + hex_text(write.value));
+    return invalid_argument("waits at " + hex_text(va) + " for reference " + hex_text(reference) +
+                            ", but the value written there before is " + hex_text(write.value));
   }
   return invalid_argument("waits at " + hex_text(va) +
-                          ", which nothing writes: neither an earlier packet of the submission nor a signal");
+                          ", where neither an earlier packet of the submission nor a signal writes");
 }
 
 }  // namespace kiln::amdgpu_pm4

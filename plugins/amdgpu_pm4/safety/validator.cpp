@@ -35,11 +35,11 @@ bool holds(const BufferRange& range, std::uint64_t va) { return va >= range.va &
 
 std::string rights_text(std::uint8_t rights) {
   std::string text;
-  if ((rights & may_read) != 0) text += "read ";
-  if ((rights & may_write) != 0) text += "write ";
-  if ((rights & may_execute) != 0) text += "execute ";
-  if (text.empty()) return "nothing";
-  text.pop_back();
+  if ((rights & may_read) != 0) text += "read and ";
+  if ((rights & may_write) != 0) text += "write and ";
+  if ((rights & may_execute) != 0) text += "execute and ";
+  if (text.empty()) return "do nothing";
+  text.resize(text.size() - std::string_view(" and ").size());
   return text;
 }
 
@@ -56,7 +56,7 @@ Status RangeFinder::check_order() const {
     const BufferRange& before = buffers_[i - 1];
     if (buffers_[i].va < before.va || buffers_[i].va - before.va < before.bytes) {
       return invalid_argument("buffer list: " + hex_text(buffers_[i].va) + " follows " + hex_text(before.va) + " of " +
-                              std::to_string(before.bytes) + " bytes, expected in order and apart");
+                              std::to_string(before.bytes) + " bytes, expected ascending addresses without overlap");
     }
   }
   return {};
@@ -80,15 +80,15 @@ bool RangeFinder::has_rights(std::uint64_t va, std::uint8_t rights) {
 Status RangeFinder::check(std::uint64_t va, std::uint64_t bytes, std::uint8_t rights, std::string_view what) {
   const BufferRange* range = find(va);
   if (range == nullptr) {
-    return invalid_argument(std::string(what) + " at " + hex_text(va) + ": no buffer of the submission is there");
+    return invalid_argument(std::string(what) + " at " + hex_text(va) + ": the submission has no buffer there");
   }
   if (const std::uint64_t there = range->va + range->bytes - va; bytes > there) {
     return invalid_argument(std::string(what) + " at " + hex_text(va) + ": " + std::to_string(bytes) +
-                            " bytes, its buffer has " + std::to_string(there) + " from there");
+                            " bytes, expected at most " + std::to_string(there) + " up to the end of the buffer");
   }
   if ((range->rights & rights) != rights) {
-    return invalid_argument(std::string(what) + " at " + hex_text(va) + ": needs to " + rights_text(rights) +
-                            ", its buffer allows to " + rights_text(range->rights));
+    return invalid_argument(std::string(what) + " at " + hex_text(va) + ": needs permission to " + rights_text(rights) +
+                            ", found permission to " + rights_text(range->rights));
   }
   return {};
 }
@@ -112,7 +112,7 @@ Status in_packet(Status status, const CommandBuffer& buffer, std::size_t number,
 Status check_buffer(const CommandBuffer& buffer, RangeFinder& finder) {
   const std::string_view what = "a command buffer";
   if (buffer.va % buffer_alignment != 0) {
-    return invalid_argument("command buffer " + hex_text(buffer.va) + ": expected at a multiple of " +
+    return invalid_argument("command buffer " + hex_text(buffer.va) + ": expected an address that is a multiple of " +
                             std::to_string(buffer_alignment));
   }
   const std::size_t size = buffer.dwords.size();
@@ -131,8 +131,8 @@ Status check_packets(const CommandBuffer& buffer, PacketCheck& check, Jump& jump
   std::size_t number = 0;
   for (PacketView packet; reader.next(packet); ++number) {
     if (jump.dwords != 0) {
-      return in_packet(invalid_argument("stands after the packet that chains to " + hex_text(jump.va)), buffer, number,
-                       packet);
+      return in_packet(invalid_argument("follows the packet that chains to " + hex_text(jump.va) + ", expected no packet"),
+                       buffer, number, packet);
     }
     if (Status status = check.check(packet); !status.ok()) {
       return in_packet(std::move(status), buffer, number, packet);
@@ -141,7 +141,7 @@ Status check_packets(const CommandBuffer& buffer, PacketCheck& check, Jump& jump
     jump.va = canonical(std::uint64_t{packet.body[1]} << 32 | packet.body[0]);
     jump.dwords = indirect_buffer::size.of(packet.body[2]);
     if (jump.dwords == 0) {
-      return in_packet(invalid_argument("chains to " + hex_text(jump.va) + " with 0 dwords"), buffer, number, packet);
+      return in_packet(invalid_argument("chains to 0 dwords at " + hex_text(jump.va)), buffer, number, packet);
     }
   }
   return {};
@@ -150,16 +150,16 @@ Status check_packets(const CommandBuffer& buffer, PacketCheck& check, Jump& jump
 }  // namespace
 
 Status validate(const SubmissionScope& scope) {
-  if (scope.shape.generation == Generation::invalid) return unsupported("a device of no generation known here");
-  if (scope.command_buffers.empty()) return invalid_argument("a submission without a command buffer");
+  if (scope.shape.generation == Generation::invalid) return unsupported("unknown device generation");
+  if (scope.command_buffers.empty()) return invalid_argument("the submission has no command buffer");
   RangeFinder finder(scope.buffers);
   if (Status status = finder.check_order(); !status.ok()) return status;
   PacketCheck check(scope, finder);
   CommandBuffer buffer = scope.command_buffers.front();
   for (std::size_t followed = 0;; ++followed) {
     if (followed == scope.command_buffers.size()) {
-      return invalid_argument("command buffer " + hex_text(buffer.va) + ": the chain comes back, there are " +
-                              std::to_string(scope.command_buffers.size()) + " buffers");
+      return invalid_argument("command buffer " + hex_text(buffer.va) + ": the chain of " +
+                              std::to_string(scope.command_buffers.size()) + " buffers contains a loop");
     }
     if (Status status = check_buffer(buffer, finder); !status.ok()) return status;
     Jump jump;
@@ -169,7 +169,7 @@ Status validate(const SubmissionScope& scope) {
                                    [&](const CommandBuffer& other) { return canonical(other.va) == jump.va; });
     if (next == scope.command_buffers.end() || jump.dwords > next->dwords.size()) {
       const std::string there =
-          next == scope.command_buffers.end() ? "none" : std::to_string(next->dwords.size()) + " dwords";
+          next == scope.command_buffers.end() ? "no buffer" : std::to_string(next->dwords.size()) + " dwords";
       return invalid_argument("command buffer " + hex_text(buffer.va) + " chains to " + std::to_string(jump.dwords) +
                               " dwords at " + hex_text(jump.va) + ", the submission has " + there + " there");
     }
