@@ -131,7 +131,7 @@ Status check_packets(const CommandBuffer& buffer, PacketCheck& check, Jump& jump
   std::size_t number = 0;
   for (PacketView packet; reader.next(packet); ++number) {
     if (jump.dwords != 0) {
-      return in_packet(invalid_argument("follows the packet that chains to " + hex_text(jump.va) + ", expected no packet"),
+      return in_packet(invalid_argument("follows the packet that chains to " + hex_text(jump.va) + ", expected none"),
                        buffer, number, packet);
     }
     if (Status status = check.check(packet); !status.ok()) {

@@ -58,11 +58,11 @@ struct Pipe {
 
   Status create() {
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) return unavailable("no pipe: " + reason(errno));
+    if (pipe2(ends, O_CLOEXEC) != 0) return unavailable("pipe cannot be created: " + reason(errno));
     read = Descriptor(ends[0]);
     write = Descriptor(ends[1]);
     if (!read.lift() || !write.lift() || fcntl(read.number(), F_SETFL, O_NONBLOCK) != 0) {
-      return unavailable("no pipe: " + reason(errno));
+      return unavailable("pipe cannot be created: " + reason(errno));
     }
     return {};
   }
@@ -71,14 +71,14 @@ struct Pipe {
 // The input as a file in memory: nothing waits for the child to read it, and none is told when it does not.
 Result<Descriptor> input_file(std::span<const std::byte> input) {
   Descriptor file(memfd_create("kiln-input", MFD_CLOEXEC));
-  if (!file.open() || !file.lift()) return unavailable("no memory file: " + reason(errno));
+  if (!file.open() || !file.lift()) return unavailable("memory file cannot be created: " + reason(errno));
   while (!input.empty()) {
     const ssize_t wrote = write(file.number(), input.data(), input.size());
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) return unavailable("no memory file: " + reason(errno));
+    if (wrote <= 0) return unavailable("memory file cannot be written: " + reason(errno));
     input = input.subspan(static_cast<std::size_t>(wrote));
   }
-  if (lseek(file.number(), 0, SEEK_SET) != 0) return unavailable("no memory file: " + reason(errno));
+  if (lseek(file.number(), 0, SEEK_SET) != 0) return unavailable("memory file cannot be written: " + reason(errno));
   return file;
 }
 
@@ -97,7 +97,7 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   return pointers;
 }
 
-constexpr const char* words_before_the_end = "; it had said: ";
+constexpr const char* words_before_the_end = "; output: ";
 
 class Child {
  public:
@@ -153,7 +153,9 @@ class Child {
       std::array<pollfd, 2> waiting{{{output_.read.number(), POLLIN, 0}, {said_.read.number(), POLLIN, 0}}};
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(request_.deadline.left()).count();
       const int ready = poll(waiting.data(), waiting.size(), static_cast<int>(std::min<std::int64_t>(left, 1000)));
-      if (ready < 0 && errno != EINTR) return unavailable("its output cannot be waited for: " + reason(errno));
+      if (ready < 0 && errno != EINTR) {
+        return unavailable(request_.program + ": output cannot be read: " + reason(errno));
+      }
       if (ready <= 0) continue;
       if (waiting[0].revents != 0) {
         read_from(output_.read, [this](const char* bytes, std::size_t count) {
@@ -183,7 +185,7 @@ class Child {
       }
       if (ended < 0 && errno != EINTR) {
         id_ = -1;
-        return unavailable(request_.program + ": how it ended is not known: " + reason(errno));
+        return unavailable(request_.program + ": exit status is unknown: " + reason(errno));
       }
       if (request_.deadline.passed()) return late();
       usleep(static_cast<useconds_t>(pause.count()));
@@ -216,7 +218,7 @@ class Child {
 
   Status late() {
     end();
-    return timed_out(request_.program + " had not finished at its deadline and was ended" +
+    return timed_out(request_.program + " did not finish before the deadline and was ended" +
                      (result_.said.empty() ? "" : words_before_the_end + result_.said));
   }
 
@@ -250,13 +252,13 @@ namespace {
 constexpr int refused = 1;  // the exit code of a clang that has said what is wrong with the text
 
 std::string with_words(std::string message, const std::string& said) {
-  return said.empty() ? message : message + "; it said: " + said;
+  return said.empty() ? message : message + "; output: " + said;
 }
 
 }  // namespace
 
 Result<Compiled> ChildClang::compile(const OpenClText& text, Target target, Deadline deadline) noexcept {
-  if (target == Target::invalid) return invalid_argument("no target, expected one of " + target_names());
+  if (target == Target::invalid) return invalid_argument("no target is set, expected one of " + target_names());
   ChildRequest request;
   request.program = compiler_.path;
   request.arguments = arguments_for(text, target);
@@ -268,14 +270,15 @@ Result<Compiled> ChildClang::compile(const OpenClText& text, Target target, Dead
   if (!child && child.error().code == StatusCode::timeout) {
     const auto seconds = std::chrono::round<std::chrono::seconds>(Clock::now() - begin).count();
     const std::size_t words = child.error().message.find(words_before_the_end);
-    return timed_out(std::filesystem::path(compiler_.path).filename().string() + " had not finished " + text.name +
-                     " after " + std::to_string(seconds) + " s ([plugin.amdgpu_pm4] compile_timeout)" +
+    return timed_out(std::filesystem::path(compiler_.path).filename().string() + " timed out after " +
+                     std::to_string(seconds) + " s while compiling " + text.name +
+                     " ([plugin.amdgpu_pm4] compile_timeout)" +
                      (words == std::string::npos ? "" : child.error().message.substr(words)));
   }
   if (!child) return child.error();
   if (child->signal != 0) {
     const char* const name = sigdescr_np(child->signal);
-    return unavailable(with_words(compiler_.path + " was ended by signal " + std::to_string(child->signal) + " (" +
+    return unavailable(with_words(compiler_.path + " was terminated by signal " + std::to_string(child->signal) + " (" +
                                       std::string(name == nullptr ? "unknown" : name) + ")",
                                   child->said));
   }
@@ -311,7 +314,7 @@ FileStamp stamp_of(const std::string& path) {
 }
 
 Result<FileStamp> find_compiler(const std::string& wanted, std::string_view path_list) {
-  if (wanted.empty()) return invalid_argument("no compiler is named");
+  if (wanted.empty()) return invalid_argument("no OpenCL C compiler is set");
   if (wanted.find('/') != std::string::npos) {
     if (is_program(wanted)) return stamp_of(wanted);
     return unavailable("OpenCL C compiler " + wanted + ": not found, or not executable");
@@ -325,8 +328,8 @@ Result<FileStamp> find_compiler(const std::string& wanted, std::string_view path
     if (is_program(path)) return stamp_of(path);
     looked += (looked.empty() ? "" : ", ") + folder;
   }
-  return unavailable("no OpenCL C compiler: '" + wanted + "' was looked for in " +
-                     (looked.empty() ? "no folder, for PATH names none" : looked));
+  return unavailable("OpenCL C compiler '" + wanted + "' was not found in " +
+                     (looked.empty() ? "PATH, which names no folder" : looked));
 }
 
 Result<std::string> version_of(const FileStamp& compiler, DriverNotes* notes, Deadline deadline) {
@@ -346,7 +349,7 @@ Result<std::string> version_of(const FileStamp& compiler, DriverNotes* notes, De
   const std::string text(reinterpret_cast<const char*>(answer->output.data()), answer->output.size());
   std::string line = text.substr(0, text.find('\n'));
   if (answer->signal != 0 || answer->exit_code != 0 || line.find("clang version") == std::string::npos) {
-    return unavailable(compiler.path + " --version answers '" + line.substr(0, 200) + "', expected a clang version");
+    return unavailable(compiler.path + " --version printed '" + line.substr(0, 200) + "', expected a clang version");
   }
   if (notes != nullptr) notes->keep(name, std::as_bytes(std::span(line)));
   return line;

@@ -36,7 +36,7 @@ void keep(DriverNotes* notes, const FileStamp& module, const ClangModule& opened
 Result<std::unique_ptr<InProcessClang>> InProcessClang::create(const std::filesystem::path& module, DriverNotes* notes,
                                                                DeviceLibrary library) {
   const FileStamp stamp = stamp_of(module.string());
-  if (stamp.path.empty()) return unavailable("Clang's module " + module.string() + " is not there");
+  if (stamp.path.empty()) return unavailable("Clang module " + module.string() + " was not found");
   std::unique_ptr<InProcessClang> clang(new InProcessClang(module, std::move(library)));
   if (auto known = recall(notes, stamp)) {
     clang->version_ = std::move(*known);
@@ -58,24 +58,24 @@ Result<ClangModule> InProcessClang::module() noexcept {
 }
 
 Result<Compiled> InProcessClang::compile(const OpenClText& text, Target target, Deadline deadline) noexcept {
-  if (target == Target::invalid) return invalid_argument("no target, expected one of " + target_names());
-  if (deadline.passed()) return timed_out("the deadline passed before the compiler began");
+  if (target == Target::invalid) return invalid_argument("no target is set, expected one of " + target_names());
+  if (deadline.passed()) return timed_out("the deadline passed before the compilation started");
   const auto opened = module();
   if (!opened) return opened.error();
   if (opened->version != version_) {
-    return unavailable("Clang's library is " + std::string(opened->version) + ", it was " + version_ +
-                       " when this began");
+    return unavailable("Clang library has changed: version is " + std::string(opened->version) + ", expected " +
+                       version_);
   }
   const Clock::time_point begin = Clock::now();
   ClangAnswer answer = opened->compile(text.text, arguments_for(text, target));
-  if (answer.gave_up) return unavailable("Clang gave up on the text: " + answer.said);
+  if (answer.gave_up) return unavailable("Clang stopped with a fatal error: " + answer.said);
   if (!answer.compiled) {
     return invalid_argument(answer.said.empty() ? "Clang rejected the text without a message" : std::move(answer.said));
   }
   if (deadline.passed()) {
     const auto seconds = std::chrono::round<std::chrono::seconds>(Clock::now() - begin).count();
-    return timed_out("Clang took " + std::to_string(seconds) + " s for " + text.name +
-                     ", more than [plugin.amdgpu_pm4] compile_timeout");
+    return timed_out("Clang timed out after " + std::to_string(seconds) + " s while compiling " + text.name +
+                     " ([plugin.amdgpu_pm4] compile_timeout)");
   }
   return Compiled{std::move(answer.object), std::move(answer.said)};
 }
@@ -102,7 +102,7 @@ Result<ClangModule> open_clang_module(const std::filesystem::path& path) noexcep
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return unavailable("Clang cannot be loaded: " + linker_message());
   const auto describe = reinterpret_cast<DescribeClangFn>(dlsym(library, describe_clang_symbol));
-  if (describe == nullptr) return unavailable("Clang's module is another: " + linker_message());
+  if (describe == nullptr) return unavailable("Clang module is not of this version of Kiln: " + linker_message());
   ClangModule module{};
   describe(module);
   return module;

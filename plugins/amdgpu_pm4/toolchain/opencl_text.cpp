@@ -127,8 +127,8 @@ Result<OpenClText> assemble(const KernelSource& source, std::string_view name) {
   const std::string code = code_and_directives_of(source.text);
   if (const std::size_t line = line_of_include(code); line != 0) {
     return unsupported(marker_name(file) + ":" + std::to_string(line) +
-                       ": #include: not resolved, expected the whole text, as kiln::read_kernel_text() makes it. The "
-                       "included files are part of the program's key");
+                       ": #include is not resolved, expected the complete text. Use kiln::read_kernel_text(): included "
+                       "files are part of the program's key");
   }
   std::string own;
   // A text that defines a constant again would not have the job's value.
@@ -136,7 +136,7 @@ Result<OpenClText> assemble(const KernelSource& source, std::string_view name) {
   for (const Define& define : source.constants) {
     if (!is_define_name(define.name)) return invalid_argument("constant '" + define.name + "': not an identifier");
     if (!is_define_text(define.text)) {
-      return invalid_argument("constant '" + define.name + "': its text has a line break or a backslash");
+      return invalid_argument("constant '" + define.name + "': the value contains a line break or a backslash");
     }
     own += "#define " + define.name + " " + define.text + "\n#pragma clang final(" + define.name + ")\n";
   }

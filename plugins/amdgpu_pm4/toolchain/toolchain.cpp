@@ -85,7 +85,7 @@ Result<Compiled> compile_linked(Toolchain& toolchain, const OpenClText& text, Ta
   }
   if (undeclared) {
     status.message += "OpenCL C's function library is missing (" + toolchain.library().why_not +
-                      "): functions of it are undeclared. Install Debian's rocm-device-libs, or set "
+                      "), so its functions are undeclared. Install Debian's rocm-device-libs, or set "
                       "[plugin.amdgpu_pm4] device_library";
   }
   return status;
@@ -102,7 +102,7 @@ Result<Compiled> compile_text(Toolchain& toolchain, const OpenClText& text, Targ
 Status check_calls(const KernelSource& source, std::string_view entry, std::string_view name) {
   const std::vector<std::string> cycle = call_cycle(source.text, entry, source.constants);
   if (cycle.empty()) return {};
-  return invalid_argument(file_of(source, name) + ": " + in_words(cycle) + "; OpenCL C has no recursion");
+  return invalid_argument(file_of(source, name) + ": " + in_words(cycle) + "; OpenCL C does not support recursion");
 }
 
 Result<Compiled> compile_kernel(Toolchain& toolchain, const KernelSource& source, std::string_view name, Target target,
@@ -121,10 +121,10 @@ Result<Compiled> compile_kernel(Toolchain& toolchain, const KernelSource& source
   if (!code) {
     // What is not offered is the text's own.
     if (code.error().code == StatusCode::unsupported) return code.error().within(file_of(source, name));
-    return code.error().within("what the compiler wrote for " + std::string(name));
+    return code.error().within("output of the compiler for " + std::string(name));
   }
   if (code->target != target) {
-    return internal_error("the compiler wrote code for " + std::string(to_string(code->target)) + ", asked for " +
+    return internal_error("the compiler wrote code for " + std::string(to_string(code->target)) + ", expected " +
                           std::string(to_string(target)));
   }
   if (Status status = check_entry(*code, source.entry); !status.ok()) return status;
@@ -251,7 +251,7 @@ DeviceLibrary find_device_library(const std::string& wanted, DriverNotes* notes)
     if (!identity.empty()) return {folder, std::move(identity), {}};
     looked += (looked.empty() ? "" : ", ") + folder.string();
   }
-  return {{}, {}, "it was looked for in " + looked};
+  return {{}, {}, "not found in " + looked};
 }
 
 namespace {
@@ -329,8 +329,8 @@ Result<ToolchainSettings> read_toolchain_settings(const PluginSettings& section)
     const auto* const name = std::get_if<std::string>(value);
     settings.place = name == nullptr ? CompilerPlace::invalid : place_named(*name);
     if (settings.place == CompilerPlace::invalid) {
-      return invalid_argument("compiler = " + (name == nullptr ? "no text" : "'" + *name + "'") +
-                              ": expected auto, in_process or child");
+      return invalid_argument("compiler: found " + (name == nullptr ? "no text" : "'" + *name + "'") +
+                              ", expected auto, in_process or child");
     }
   }
   if (const ConfigValue* const value = find("clang")) {
@@ -345,7 +345,7 @@ Result<ToolchainSettings> read_toolchain_settings(const PluginSettings& section)
   }
   if (const ConfigValue* const value = find("compile_timeout")) {
     const auto* const seconds = std::get_if<std::int64_t>(value);
-    if (seconds == nullptr || *seconds < 1) return invalid_argument("compile_timeout: expected seconds, at least 1");
+    if (seconds == nullptr || *seconds < 1) return invalid_argument("compile_timeout: expected at least 1 second");
     settings.deadline = std::chrono::seconds(*seconds);
   }
   return settings;

@@ -53,10 +53,10 @@ Result<Chip> identify_chip(std::uint32_t family, std::uint32_t external_revision
   for (const Row& row : rows) {
     if (row.family != family || external_revision < row.first || external_revision > row.last) continue;
     if (is_dispatched(row.chip.target)) return row.chip;
-    return unsupported("the chip is " + std::string(row.chip.name) + " (" + met + "), which is " +
-                       std::string(row.chip.isa) + ": nothing is dispatched to it by this version");
+    return unsupported("chip " + std::string(row.chip.name) + " (" + met + "), " + std::string(row.chip.isa) +
+                       ", is not supported by this version");
   }
-  return unsupported("unknown chip: " + met + ", expected one of gfx10.3 or gfx11");
+  return unsupported("unknown chip: " + met + ", expected gfx10.3 or gfx11");
 }
 
 std::vector<Chip> dispatched_chips() {

@@ -67,7 +67,7 @@ DrmContext::~DrmContext() { amdgpu_cs_ctx_free(handle_); }
 
 Result<std::uint64_t> DrmContext::submit(const CommandSubmission& submission) noexcept {
   if (submission.commands.empty() || submission.commands.size() > most_commands) {
-    return invalid_argument(device_->path() + ": a submission of " + std::to_string(submission.commands.size()) +
+    return invalid_argument(device_->path() + ": submission has " + std::to_string(submission.commands.size()) +
                             " command buffers, expected 1 to " + std::to_string(most_commands));
   }
   std::array<drm_amdgpu_cs_chunk, most_chunks> chunks;

@@ -71,7 +71,7 @@ Result<std::unique_ptr<Winsys>> DrmWinsys::open(const std::string& path) {
   if (!device) return device.error();
   auto facts = read_facts(**device);
   if (!facts) return facts.error();
-  if (facts->compute.rings == 0) return unsupported(path + ": the kernel driver offers no compute ring");
+  if (facts->compute.rings == 0) return unsupported(path + ": the kernel driver provides no compute ring");
   return std::unique_ptr<Winsys>(new DrmWinsys(std::move(device).value(), std::move(facts).value()));
 }
 
@@ -223,7 +223,7 @@ Result<NodeVersion> version_of(const RenderNode& node) {
   const auto fd = open_node(node);
   if (!fd) return fd.error();
   const std::unique_ptr<drmVersion, decltype(&drmFreeVersion)> version(drmGetVersion(fd->get()), &drmFreeVersion);
-  if (version == nullptr) return unavailable(node.path + ": its driver version cannot be read: " + words_for(errno));
+  if (version == nullptr) return unavailable(node.path + ": driver version cannot be read: " + words_for(errno));
   const auto text = [](const char* from, int length) {
     return from == nullptr ? std::string() : std::string(from, static_cast<std::size_t>(std::max(length, 0)));
   };
@@ -320,8 +320,8 @@ Result<std::unique_ptr<BufferObject>> DrmBuffer::import(std::shared_ptr<const Dr
   std::unique_ptr<DrmBuffer> buffer(new DrmBuffer(std::move(device), bytes, access));
   buffer->object_ = found.buf_handle;
   if (bytes == 0) {
-    return invalid_argument(buffer->device_->path() + ": " + call + ": it has " + std::to_string(found.alloc_size) +
-                            " bytes, expected at least one page");
+    return invalid_argument(buffer->device_->path() + ": " + call + ": buffer has " + std::to_string(found.alloc_size) +
+                            " bytes, expected at least " + std::to_string(page_bytes));
   }
   if (Status status = buffer->place(page_bytes); !status.ok()) return status;
   // Another driver's memory may have no mapping for the host: the buffer serves without one.

@@ -23,7 +23,7 @@ Status status_of(int error, std::string_view doing) {
     case ETIMEDOUT:
       return timed_out(std::move(message));
     case ECANCELED:
-      return cancelled(message + ": the context was lost to a reset of the device");
+      return cancelled(message + ": the context was lost because the device was reset");
     case ENODEV:
       return device_lost(message + ": the device was removed");
     case ENOMEM:
@@ -44,7 +44,7 @@ Status status_of(int error, std::string_view doing) {
 Outcome outcome_of(int error, std::string_view doing) {
   Status how = status_of(error, doing);
   if (const int number = std::abs(error); number != ETIME && number != ENODATA) return {std::move(how), false};
-  return {cancelled(how.message + ": the kernel driver stopped it because it ran too long"), true};
+  return {cancelled(how.message + ": the kernel driver stopped the work because it ran too long"), true};
 }
 
 Placement placement_of(BufferUse use, const MemoryFacts& memory) noexcept {

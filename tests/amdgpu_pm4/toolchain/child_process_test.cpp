@@ -74,7 +74,7 @@ TEST_CASE("child: at its deadline it is ended, with what it started") {
   const auto result = run_child(request);
   REQUIRE_FALSE(result.has_value());
   CHECK(result.error().code == StatusCode::timeout);
-  CHECK_THAT(result.error().message, Contains("had not finished at its deadline") && Contains("begun"));
+  CHECK_THAT(result.error().message, Contains("did not finish before the deadline") && Contains("begun"));
   CHECK(Clock::now() - before < std::chrono::seconds(60));
   // The same where it has closed its streams and goes on.
   request.program = scripts.write("closed", "exec >&- 2>&-; sleep 600");

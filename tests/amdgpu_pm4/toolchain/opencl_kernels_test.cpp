@@ -391,9 +391,9 @@ TEST_CASE("kernels: recursion is refused") {
     const auto compiled = compile_kernel(*clang, opencl(text, entry), "t.cl", Target::gfx1100, soon());
     return compiled ? "none" : compiled.error().text();
   };
-  CHECK(refusal("a") == "invalid_argument: t.cl: function 'fib' calls itself; OpenCL C has no recursion");
+  CHECK(refusal("a") == "invalid_argument: t.cl: function 'fib' calls itself; OpenCL C does not support recursion");
   CHECK(refusal("b") ==
-        "invalid_argument: t.cl: function 'odd' calls 'even', which calls 'odd'; OpenCL C has no recursion");
+        "invalid_argument: t.cl: function 'odd' calls 'even', which calls 'odd'; OpenCL C does not support recursion");
   CHECK(refusal("c") == "none");
 }
 
@@ -524,7 +524,8 @@ TEST_CASE("kernels: compiled ahead of time, with the facts in words") {
   REQUIRE((recursive && recursive->kernels.size() == 2));
   CHECK(recursive->kernels[0].facts.back().second != recursive->kernels[1].facts.back().second);
   CHECK(recursive->kernels[1].facts.back() ==
-        std::pair<std::string, std::string>("dispatch", "k.cl: function 'f' calls itself; OpenCL C has no recursion"));
+        std::pair<std::string, std::string>("dispatch",
+                                            "k.cl: function 'f' calls itself; OpenCL C does not support recursion"));
   CHECK(ahead.compile({text, "k.cl", "gfx906"}).error().text() ==
         "invalid_argument: target 'gfx906': expected one of " + target_names());
   CHECK_THAT(ahead.compile({"__kernel void k( {}\n", "k.cl", "gfx1201"}).error().text(), Contains("k.cl:1:18: error"));

@@ -15,7 +15,7 @@ TEST_CASE("winsys: every error number has its type and keeps its words") {
     const char* words;
   };
   for (const Case& each : {Case{-ETIME, StatusCode::timeout, "Timer expired"},
-                           {-ECANCELED, StatusCode::cancelled, "lost to a reset"},
+                           {-ECANCELED, StatusCode::cancelled, "the context was lost because the device was reset"},
                            {-ENODEV, StatusCode::device_lost, "removed"},
                            {-ENOMEM, StatusCode::unavailable, "Cannot allocate memory"},
                            {-ENOSPC, StatusCode::unavailable, "No space left"},
@@ -36,7 +36,7 @@ TEST_CASE("winsys: work that the kernel driver gave up is cancelled, and its own
     const Outcome outcome = outcome_of(error, "the work");
     CHECK(outcome.how.code == StatusCode::cancelled);
     CHECK_THAT(outcome.how.message, Catch::StartsWith("the work: ") &&
-                                        Catch::Contains("the kernel driver stopped it because it ran too long"));
+                                        Catch::Contains("the kernel driver stopped the work because it ran too long"));
     CHECK(outcome.own_fault);
   }
   for (const int error : {0, -ECANCELED, -ENODEV, -ENOMEM}) {
@@ -126,13 +126,13 @@ TEST_CASE("chip: one that is unknown is unsupported, by family and revision") {
   const auto family = identify_chip(177, 3);
   REQUIRE_FALSE(family.has_value());
   CHECK(family.error().code == StatusCode::unsupported);
-  CHECK(family.error().message == "unknown chip: family 177, revision 3, expected one of gfx10.3 or gfx11");
+  CHECK(family.error().message == "unknown chip: family 177, revision 3, expected gfx10.3 or gfx11");
   CHECK(identify_chip(145, 0).error().message ==
-        "unknown chip: family 145, revision 0, expected one of gfx10.3 or gfx11");
+        "unknown chip: family 145, revision 0, expected gfx10.3 or gfx11");
   CHECK(identify_chip(143, 0x50).error().message ==
-        "unknown chip: family 143, revision 80, expected one of gfx10.3 or gfx11");
+        "unknown chip: family 143, revision 80, expected gfx10.3 or gfx11");
   CHECK(identify_chip(141, 1).error().message ==
-        "unknown chip: family 141, revision 1, expected one of gfx10.3 or gfx11");
+        "unknown chip: family 141, revision 1, expected gfx10.3 or gfx11");
 }
 
 TEST_CASE("chip: one that is known and not dispatched to says so") {
