@@ -45,8 +45,8 @@ Status check_header(const Elf64_Ehdr& header) {
   if (header.e_ident[EI_DATA] != ELFDATA2LSB) {
     return unsupported("ELF byte order " + number(header.e_ident[EI_DATA]) + ", expected 1 (little-endian)");
   }
-  if (header.e_ident[EI_VERSION] != EV_CURRENT || header.e_version != EV_CURRENT) {
-    return unsupported("ELF version " + number(header.e_version) + ", expected 1");
+  for (const std::uint32_t version : {std::uint32_t{header.e_ident[EI_VERSION]}, header.e_version}) {
+    if (version != EV_CURRENT) return unsupported("ELF version " + number(version) + ", expected 1");
   }
   if (header.e_machine != machine_amdgpu) {
     return unsupported("ELF machine " + number(header.e_machine) + ", expected 224 (AMD GPU)");
@@ -218,7 +218,7 @@ Result<std::span<const std::byte>> find_note(std::span<const std::byte> notes, s
     const std::uint64_t name_at = at + sizeof(Elf64_Nhdr);
     const std::uint64_t contents_at = name_at + padded(header.n_namesz);
     if (!holds(notes, name_at, header.n_namesz, 1) || !holds(notes, contents_at, header.n_descsz, 1)) {
-      return corrupt("a note reaches beyond the end of its section");
+      return corrupt("a note reaches beyond the end of the notes");
     }
     std::string_view name(reinterpret_cast<const char*>(notes.data() + name_at), header.n_namesz);
     if (name.ends_with('\0')) name.remove_suffix(1);
