@@ -201,6 +201,43 @@ TEST_CASE("cache::disk_use: who has not surveyed says what the processes counted
   CHECK_FALSE(std::filesystem::exists(place.config.directory / disk_use_name));  // nothing is written to tell
 }
 
+TEST_CASE("cache::disk_use: what is published is added and what is removed is taken off, with the next publication") {
+  Workplace place;
+  std::filesystem::create_directory(place.config.directory);
+  std::filesystem::permissions(place.config.directory, std::filesystem::perms::owner_all);
+  const auto root = open_folder(place.config.directory, Create::no);
+  REQUIRE(root);
+  const auto told = [&] {
+    const auto file = DiskUseFile::take(root->get());
+    REQUIRE(file);
+    const auto use = file->read();
+    REQUIRE(use);
+    return use->programs;
+  };
+  DiskBound one(root->get(), bound), other(root->get(), bound);  // as two processes
+  CHECK(one.published(100) == 0);
+  CHECK(other.published(100) == 0);
+  CHECK(told() == 0);  // the first publication of each surveyed: there is no file
+  CHECK(one.published(300) == 0);
+  CHECK(told() == 300);
+  CHECK(other.published(50) == 0);
+  CHECK(told() == 350);
+  one.removed(120);
+  CHECK(one.bytes() == 180);
+  CHECK(told() == 350);
+  CHECK(one.published(10) == 0);
+  CHECK(told() == 240);
+  CHECK(one.bytes() == 240);
+  CHECK(other.published(1) == 0);
+  CHECK(told() == 241);
+  CHECK(other.bytes() == 241);
+  CHECK(one.bytes() == 240);
+  other.removed(1000);  // more than there is
+  CHECK(other.bytes() == 0);
+  CHECK(other.published(5) == 0);
+  CHECK(told() == 0);  // the published bytes come first
+}
+
 TEST_CASE("cache::disk_use: the file of a version that wrote a fourth number costs a walk, and is cut") {
   Bounded place;
   const auto cache = place.open();

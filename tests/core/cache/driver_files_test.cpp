@@ -312,6 +312,20 @@ TEST_CASE("cache::driver_scratch: a driver's folder is read without its index, l
   CHECK(fs::exists(mesa / "index"));
 }
 
+TEST_CASE("cache::driver_scratch: what is no folder, or a link to one, is not read as a driver's folder") {
+  const PointedAt at;
+  const fs::path file = at.around / "file", link = at.around / "link", missing = at.around / "missing";
+  std::ofstream(file) << "no folder";
+  fs::create_directory_symlink(at.folder, link);
+  for (const fs::path& path : {file, link, missing}) {
+    INFO(path);
+    const auto files = read_driver_files(path);
+    REQUIRE_FALSE(files);
+    CHECK(files.error().code == StatusCode::io);
+    CHECK_THAT(files.error().message, Catch::StartsWith("folder " + path.string() + ": cannot be opened: "));
+  }
+}
+
 namespace {
 
 // A program that is stored with a driver file, and a process that uses a private folder for the driver's cache.

@@ -34,6 +34,8 @@ CacheStats some_counts() {
   counts.absent = 20;
   counts.evicted = 21;
   counts.timed_out = 22;
+  std::uint64_t count = 100;
+  for (const auto& [name, value] : shared_count_names()) counts.shared.*value = ++count;
   return counts;
 }
 
@@ -70,6 +72,18 @@ TEST_CASE("cache::totals: every count is added up, and what a newer version wrot
   CHECK(totals.counts.absent == 40);
   CHECK(totals.counts.evicted == 42);
   CHECK(totals.counts.timed_out == 44);
+  std::uint64_t of_one = 100;
+  for (const auto& [name, value] : shared_count_names()) {
+    CAPTURE(name);
+    ++of_one;
+    CHECK(totals.counts.shared.*value == 2 * of_one);
+  }
+  // What was never counted of the shared programs is not written.
+  CacheStats few;
+  few.misses = 1;
+  CHECK(nlohmann::json::parse(totals_with("", few, 1))["shared"] == nlohmann::json::object());
+  few.shared.hits = 2;
+  CHECK(nlohmann::json::parse(totals_with("", few, 1))["shared"] == nlohmann::json::parse(R"({"hits": 2})"));
 }
 
 TEST_CASE("cache::totals: what an older version wrote is added to, and what it did not count begins at nothing") {
@@ -212,6 +226,14 @@ TEST_CASE("cache::missed_keys: what was encoded is read, what is none is nothing
   CHECK(read[0].missed_s == 5);
   for (std::size_t size = 0; size < bytes.size(); ++size) CHECK(decode_missed_keys(bytes.substr(0, size)).size() < 2);
   CHECK(decode_missed_keys("no file of ours").empty());
+  for (unsigned number = 0; number < 256; ++number) {
+    CAPTURE(number);
+    const MissedKey of_reason{"a", "m", static_cast<Rejection>(number), "", 5};
+    const auto again = decode_missed_keys(encode_missed_keys({of_reason}));
+    const std::size_t known = number < 7 ? 1 : 0;  // none and the six reasons
+    REQUIRE(again.size() == known);
+    if (known == 1) CHECK(again[0].reason == of_reason.reason);
+  }
 
   Workplace place;
   MissedKeys missed;

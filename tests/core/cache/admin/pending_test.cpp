@@ -1,6 +1,8 @@
 // auto_save = false: what is built is set aside, signed, bounded, invisible to every lookup, and stored by persist.
 #include "base/os/private_folder.hpp"
+#include "base/secret_key.hpp"
 #include "cache/cache_root.hpp"
+#include "cache/entry_format.hpp"
 #include "cache/manifest.hpp"
 #include "core/cache/workplace.hpp"
 
@@ -140,6 +142,46 @@ TEST_CASE("cache::pending: what somebody stored in the meantime stays, and a bad
   CHECK(outcome->stored == 1);
   CHECK(outcome->left == 0);
   CHECK(place.tier_of("two") == Tier::disk);
+}
+
+TEST_CASE("cache::pending: publishing says what became of a program, and how many bytes were stored") {
+  Waiting place;
+  place.build({"new", "stored before", "bad"});
+  place.config.auto_save = true;
+  REQUIRE(acquire(*place.open(), "stored before", place.device));
+  auto damaged = contents(place.file_of("bad"));
+  REQUIRE(damaged.size() > 90);
+  damaged[90] ^= std::byte{4};
+  overwrite(place.file_of("bad"), damaged);
+  const std::uint64_t bytes = std::filesystem::file_size(place.file_of("new"));
+  const auto secret = read_secret_key(place.config.key_file, IfMissing::fail);
+  REQUIRE(secret);
+  const EntryKey key(*secret);
+  const auto root = CacheRoot::open(place.config);
+  REQUIRE(root);
+  struct Case {
+    const char* text;
+    Publication outcome;
+    std::uint64_t bytes;
+    Rejection reason;
+  };
+  for (const Case& each : {Case{"new", Publication::stored, bytes, Rejection::none},
+                           Case{"new", Publication::gone, 0, Rejection::none},  // moved by the first call
+                           Case{"stored before", Publication::already, 0, Rejection::none},
+                           Case{"stored before", Publication::gone, 0, Rejection::none},
+                           Case{"bad", Publication::rejected, 0, Rejection::corrupt},
+                           Case{"bad", Publication::gone, 0, Rejection::none},
+                           Case{"never built", Publication::gone, 0, Rejection::none}}) {
+    CAPTURE(each.text);
+    const auto published = publish_pending(*root, device_folder_name(place.device.info()),
+                                           key_for(each.text, place.device).digest, key);
+    REQUIRE(published);
+    CHECK(published->outcome == each.outcome);
+    CHECK(published->bytes == each.bytes);
+    CHECK(published->reason == each.reason);
+    CHECK(published->why.empty() == (each.reason == Rejection::none));
+  }
+  CHECK(std::filesystem::file_size(place.file_of("new")) == bytes);
 }
 
 TEST_CASE("cache::pending: read_only stores nothing, and where there is no cache there is nothing to store") {

@@ -1,4 +1,6 @@
 // verify: each kind of damage is told with its reason, nothing is removed unasked, and only what is bad is removed.
+#include "cache/cache_root.hpp"
+#include "cache/manifest.hpp"
 #include "core/cache/workplace.hpp"
 
 #include <kiln/cache_admin.hpp>
@@ -98,7 +100,17 @@ TEST_CASE("cache::verification: a folder that is not opened is named, and what i
   CHECK_THAT(cache_inventory(place.config, Detail::programs)->unread.message, names_it);
   CHECK_THAT(prune_cache(place.config, {{}, 0}, Removal::pretend)->failure.message, names_it);
   CHECK_THAT(clear_cache(place.config, ClearScope::programs)->failure.message, names_it);
+  const auto root = CacheRoot::open(place.config);
+  REQUIRE(root);
+  const auto read_good = [&] {
+    return root->read_program(Area::stored, device_folder_name(place.device.info()),
+                              key_for("good", place.device).digest);
+  };
+  CHECK(read_good().state == FileState::unreadable);
+  CHECK_THAT(read_good().why, names_it);
+  CHECK(read_good().bytes.empty());
   std::filesystem::permissions(folder, std::filesystem::perms::group_write, std::filesystem::perm_options::remove);
+  CHECK(read_good().state == FileState::read);
   CHECK(verify_cache(place.config, BadEntries::keep)->unread.ok());
   CHECK(clear_cache(place.config, ClearScope::programs)->failure.ok());
 }

@@ -94,6 +94,36 @@ TEST_CASE("cache::policy::cost: a first dispatch that is measured later counts")
   CHECK(victims == std::vector<EntryId>{2, 1, 0});
 }
 
+// The ages from 31 to 62 uses are one class.
+TEST_CASE("cache::policy::cost: what is expected is worked out once for a class of ages, and anew in the next") {
+  const auto policy = policy_named("cost");
+  policy->inserted(0, {0, 10, 100});
+  policy->inserted(1, {1, 10, 100});
+  policy->inserted(2, {2, 10, 100});
+  policy->used(2, 30);
+  std::vector<EntryId> victims;
+  const auto least_of_two = [&] {
+    REQUIRE(policy->choose(
+        {1, 0, no_entry}, [](EntryId id) { return id < 2; }, victims));
+    return victims;
+  };
+  REQUIRE(policy->choose(
+      {1, 0, no_entry}, [](EntryId id) { return id == 0; }, victims));
+  // The more entries are held, the longer a use counts, and the less often another one is expected.
+  for (EntryId id = 3; id < 23; ++id) policy->inserted(id, {id, 10, 100});
+  SECTION("in the same class the expectation of the first is kept, and is the higher one") {
+    CHECK(least_of_two() == std::vector<EntryId>{1});
+  }
+  SECTION("in the next class both are worked out, and are equal: the lower number goes") {
+    policy->used(2, 20);
+    CHECK(least_of_two() == std::vector<EntryId>{0});
+  }
+  SECTION("after a use it is worked out, and is higher than that of the one that was not used") {
+    policy->used(0, 1);
+    CHECK(least_of_two() == std::vector<EntryId>{1});
+  }
+}
+
 TEST_CASE("cache::policy::ghost_table: nothing is known beyond the bound, nor for longer than it says") {
   CHECK(rc::check([] {
     const auto bound = *rc::gen::inRange<std::size_t>(1, 40);

@@ -76,6 +76,20 @@ TEST_CASE("sharing: a build of another machine is waited for, where nothing tell
   CHECK(waiter.device.builds == 0);
 }
 
+TEST_CASE("sharing: the lease of a build that failed is given back") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine machine(server, true);
+  machine.write_to(url);
+  machine.device.fail_builds = true;
+  const auto cache = machine.open();
+  CHECK_FALSE(acquire(*cache, "one", machine.device));
+  CHECK(server->leases_taken == 1);
+  CHECK(becomes_true([&] {
+    const std::lock_guard lock(server->mutex);
+    return server->leases.empty();
+  }));
+}
+
 TEST_CASE("sharing: a lease lasts half a minute at most, however long an index says that a build takes") {
   const auto server = std::make_shared<SharedServer>();
   SharingMachine machine(server, true);

@@ -33,6 +33,14 @@ TEST_CASE("layers: programs come from a read-only folder, below the cache and be
     reader.config.directory.clear();
     CHECK(acquire(*reader.open(), "one", reader.device)->tier == Tier::layer);
   }
+  SECTION("what a layer has is said to be there, without a load, and nothing else is") {
+    const auto cache = reader.open();
+    CHECK(cache->holds(key_for("one", reader.device), reader.device));
+    CHECK(cache->holds(key_for("two", reader.device), reader.device));
+    CHECK_FALSE(cache->holds(key_for("three", reader.device), reader.device));
+    CHECK(reader.device.loads == 0);
+    CHECK(cache->stats().shared.layer_hits == 0);
+  }
   SECTION("only of the writers that are named") {
     reader.config.layer_writers = {"other"};
     CHECK(acquire(*reader.open(), "one", reader.device)->tier == Tier::built);

@@ -449,6 +449,36 @@ TEST_CASE("remote status: what answers, and which keys are accepted") {
   CHECK(remote_status(machine.config, machine.stores).at(0).answer.code == StatusCode::unsupported);
 }
 
+TEST_CASE("remote state: a pause is ten seconds, doubled by each failure in a row up to a minute") {
+  const auto now_ms = [] { return std::chrono::system_clock::now().time_since_epoch() / 1ms; };
+  RemoteBreaker breaker({}, true, url);  // without a folder: nothing else changes its state
+  CHECK(breaker.allows_jobs());
+  std::uint64_t failures = 0;
+  for (const std::int64_t pause_ms : {10'000, 20'000, 40'000, 60'000, 60'000}) {
+    CAPTURE(pause_ms);
+    const std::int64_t before = now_ms();
+    breaker.probe_failed();
+    ++failures;
+    const std::int64_t after = now_ms();
+    CHECK(breaker.state().closed_until_ms >= before + pause_ms);
+    CHECK(breaker.state().closed_until_ms <= after + pause_ms);
+    CHECK(breaker.state().failures == failures);
+    CHECK(breaker.has_failed());
+    CHECK_FALSE(breaker.allows_jobs());
+  }
+  const std::int64_t until = breaker.state().closed_until_ms;
+  breaker.failed();  // it was sent before the pause
+  CHECK(breaker.state().failures == failures);
+  CHECK(breaker.state().closed_until_ms == until);
+  breaker.succeeded();
+  CHECK(breaker.state().failures == 0);
+  CHECK(breaker.state().closed_until_ms == 0);
+  CHECK(breaker.allows_jobs());
+  breaker.failed();  // a row begins anew
+  CHECK(breaker.state().failures == 1);
+  CHECK(breaker.state().closed_until_ms <= now_ms() + 10'000);
+}
+
 TEST_CASE("remote state: a pause that a server demands ends after ten minutes at most") {
   const auto now_ms = [] { return std::chrono::system_clock::now().time_since_epoch() / 1ms; };
   for (const std::chrono::seconds demanded : {std::chrono::seconds(3600), std::chrono::seconds::max()}) {

@@ -207,6 +207,35 @@ TEST_CASE("shared object: an entry that is not authentic here is never signed") 
   CHECK(!make_object(place.entry(), EntryKey(other), place.folder, "{}", place.signer));
 }
 
+TEST_CASE("remote store: without a better way each object of a batch is read in turn, until one request fails") {
+  const auto server = std::make_shared<SharedServer>();
+  MemoryStore store(server);
+  server->objects["f/one"] = {std::byte{1}};
+  server->objects["f/three"] = {std::byte{3}};
+  server->objects["f/four"] = {std::byte{4}};
+  const std::vector<std::string> names{"f/one", "f/two", "f/three", "f/four"};
+  const RemoteLimits limits{.deadline = Deadline::after(std::chrono::seconds(10))};
+  std::vector<std::size_t> places;
+  std::vector<std::vector<std::byte>> objects;
+  const auto ask = [&](std::size_t count) {
+    return store.RemoteStore::get_many(std::span<const std::string>(names).first(count), limits,
+                                       [&](std::size_t place, std::vector<std::byte> bytes) {
+                                         places.push_back(place);
+                                         objects.push_back(std::move(bytes));
+                                       });
+  };
+  CHECK(ask(0).ok());
+  CHECK(server->gets == 0);
+  CHECK(ask(3).ok());
+  CHECK(server->gets == 3);
+  CHECK(places == std::vector<std::size_t>{0, 2});
+  CHECK(objects == std::vector<std::vector<std::byte>>{{std::byte{1}}, {std::byte{3}}});
+  server->fails = true;
+  CHECK(ask(3).code == StatusCode::unavailable);
+  CHECK(server->gets == 4);
+  CHECK(places.size() == 2);
+}
+
 TEST_CASE("remote index: it is read as it was written, and anything else is refused") {
   RemoteIndex index;
   for (int i = 0; i < 50; ++i) index.push_back({sha256(std::to_string(i)), static_cast<std::uint64_t>(i)});
