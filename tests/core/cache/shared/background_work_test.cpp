@@ -4,7 +4,12 @@
 
 #include <catch2/catch.hpp>
 
+#include <atomic>
+#include <chrono>
+#include <mutex>
 #include <set>
+#include <stdexcept>
+#include <thread>
 
 namespace kiln::test {
 namespace {
