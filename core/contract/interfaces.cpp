@@ -32,7 +32,7 @@ WarmableCache::~WarmableCache() = default;
 DeviceClock::~DeviceClock() = default;
 AheadCompiler::~AheadCompiler() = default;
 Result<std::unique_ptr<Device>> AheadCompiler::open(const std::string& target) noexcept {
-  return unsupported("target '" + target + "': this plugin builds its programs on a device only");
+  return unsupported("target '" + target + "': this plugin builds programs only on a device");
 }
 StreamPrinter::~StreamPrinter() = default;
 VariantBench::~VariantBench() = default;
@@ -56,15 +56,15 @@ Result<std::size_t> Executor::wait_any(std::span<const Fence>, Deadline) noexcep
   return unsupported("this executor cannot wait for any of several fences");
 }
 Result<std::shared_ptr<Recording>> Executor::record(std::vector<Submission>) noexcept {
-  return unsupported("this executor records nothing");
+  return unsupported("this executor cannot record submissions");
 }
 Result<Fence> Executor::replay(const std::shared_ptr<Recording>&, Deadline) noexcept {
-  return unsupported("this executor replays nothing");
+  return unsupported("this executor cannot replay a recording");
 }
 
 Result<KernelPlan> KernelGenerator::generate_variant(const KernelSpec&, const DeviceInfo&, Dialect,
                                                      std::string_view variant) noexcept {
-  return not_found("variant '" + std::string(variant) + "': this generator writes no variants");
+  return not_found("variant '" + std::string(variant) + "': this generator has no variants");
 }
 
 std::vector<KernelPlan> KernelGenerator::generic_plans(const KernelSpec&, const DeviceInfo&, Dialect) { return {}; }
@@ -89,13 +89,13 @@ Status check_buffer(const DeviceInfo& info, const BufferDesc& desc) {
     return unsupported(info.id + ": memory cannot be imported by file descriptor");
   }
   if (desc.part_of != nullptr && !info.shares_buffers) {
-    return unsupported(info.id + ": a buffer cannot be a part of another");
+    return unsupported(info.id + ": a buffer cannot be a part of another buffer");
   }
-  if (desc.usage == BufferUsage::invalid) return invalid_argument(info.id + ": a buffer without a usage");
-  if (desc.bytes == 0) return invalid_argument(info.id + ": a buffer of 0 bytes, expected at least 1");
+  if (desc.usage == BufferUsage::invalid) return invalid_argument(info.id + ": buffer usage is not set");
+  if (desc.bytes == 0) return invalid_argument(info.id + ": buffer size is 0 bytes, expected at least 1 byte");
   if (info.max_buffer_bytes != 0 && desc.bytes > info.max_buffer_bytes) {
-    return invalid_argument(info.id + ": a buffer of " + std::to_string(desc.bytes) + " bytes, the most is " +
-                            std::to_string(info.max_buffer_bytes));
+    return invalid_argument(info.id + ": buffer size is " + std::to_string(desc.bytes) +
+                            " bytes, expected at most " + std::to_string(info.max_buffer_bytes));
   }
   return {};
 }
@@ -104,17 +104,17 @@ namespace {
 
 Status check_indirect(const DeviceInfo& info, std::size_t pass, const PassLaunch& launch) {
   const std::string who = info.id + ": pass " + std::to_string(pass) + ": ";
-  if (!info.indirect_grids) return unsupported(who + "reads its grid from a buffer, the device takes numbers only");
+  if (!info.indirect_grids) return unsupported(who + "reads the grid from a buffer, which the device does not support");
   const auto [binding, offset] = *launch.indirect;
   constexpr std::uint64_t bytes = 3 * sizeof(std::uint32_t);
   if (binding >= launch.bindings.size() || launch.bindings[binding] == nullptr) {
-    return invalid_argument(who + "reads its grid from binding " + std::to_string(binding) + " of " +
-                            std::to_string(launch.bindings.size()));
+    return invalid_argument(who + "reads the grid from binding " + std::to_string(binding) +
+                            ", which has no buffer (found " + std::to_string(launch.bindings.size()) + " bindings)");
   }
   const std::uint64_t size = launch.bindings[binding]->bytes();
   if (offset % sizeof(std::uint32_t) == 0 && offset <= size && bytes <= size - offset) return {};
-  return invalid_argument(who + "reads its grid at byte " + std::to_string(offset) + " of " + std::to_string(size) +
-                          ", expected a multiple of 4 with 12 bytes behind it");
+  return invalid_argument(who + "reads the grid at byte " + std::to_string(offset) + " of " + std::to_string(size) +
+                          ", expected a multiple of 4 and at least 12 bytes to the end of the buffer");
 }
 
 }  // namespace

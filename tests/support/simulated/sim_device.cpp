@@ -100,10 +100,10 @@ Result<std::unique_ptr<Buffer>> SimDevice::create_buffer(const BufferDesc& desc)
   if (!desc.host.empty()) return unsupported(id + ": host memory cannot be wrapped");
   if (desc.import_fd >= 0) return unsupported(id + ": memory cannot be imported by file descriptor");
   if (desc.part_of != nullptr) return unsupported(id + ": a buffer shares no other buffer's memory");
-  if (desc.usage == BufferUsage::invalid) return invalid_argument(id + ": a buffer without a usage");
-  if (desc.bytes == 0) return invalid_argument(id + ": a buffer of 0 bytes, expected at least 1");
+  if (desc.usage == BufferUsage::invalid) return invalid_argument(id + ": buffer usage is not set");
+  if (desc.bytes == 0) return invalid_argument(id + ": buffer size is 0 bytes, expected at least 1 byte");
   if (desc.bytes > options_.info.max_buffer_bytes) {
-    return invalid_argument(id + ": a buffer of " + std::to_string(desc.bytes) + " bytes, the most is " +
+    return invalid_argument(id + ": buffer size is " + std::to_string(desc.bytes) + " bytes, expected at most " +
                             std::to_string(options_.info.max_buffer_bytes));
   }
   {
