@@ -36,7 +36,7 @@ class Reader {
 
   Status not_understood() {
     if (at_end()) return invalid_argument("ends where a number or a name is expected");
-    return invalid_argument("character " + std::to_string(at_ + 1) + " ('" + text_[at_] + "') is not understood");
+    return invalid_argument("character " + std::to_string(at_ + 1) + " ('" + text_[at_] + "') is not allowed here");
   }
 
   // Left to right: operands come from `read`, joined by one of two or three operators.
@@ -75,11 +75,11 @@ class Reader {
   }
 
   Value in_parentheses() {
-    if (++nested_ > most_nested) return invalid_argument("has more than 64 parentheses in one another");
+    if (++nested_ > most_nested) return invalid_argument("has more than 64 nested parentheses");
     ++at_;
     Value value = sum();
     if (!value) return value;
-    if (at_end()) return invalid_argument("lacks a ')'");
+    if (at_end()) return invalid_argument("a ')' is missing");
     if (peek() != ')') return not_understood();
     ++at_;
     --nested_;
@@ -89,8 +89,8 @@ class Reader {
   static Value number(std::string_view text, const std::string& what) {
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error == std::errc::result_out_of_range) return invalid_argument(what + " is beyond 64 bits");
-    if (error != std::errc() || end != text.data() + text.size()) return invalid_argument(what + " is no integer");
+    if (error == std::errc::result_out_of_range) return invalid_argument(what + " does not fit in 64 bits");
+    if (error != std::errc() || end != text.data() + text.size()) return invalid_argument(what + " is not an integer");
     return value;
   }
 
@@ -101,11 +101,11 @@ class Reader {
     if (sign == '-') beyond = __builtin_sub_overflow(left, right, &value);
     if (sign == '*') beyond = __builtin_mul_overflow(left, right, &value);
     if (sign == '/' || sign == '%') {
-      if (right == 0) return invalid_argument("divides by zero");
+      if (right == 0) return invalid_argument("division by zero");
       beyond = right == -1 && left == std::numeric_limits<std::int64_t>::min();
       if (!beyond) value = sign == '/' ? left / right : left % right;
     }
-    if (beyond) return invalid_argument("comes to a number beyond 64 bits");
+    if (beyond) return invalid_argument("the result does not fit in 64 bits");
     return value;
   }
 
@@ -164,21 +164,22 @@ Status check_parameter(const UserKernelSpec& kernel, std::size_t at) {
   const UserKernelSpec::Parameter& parameter = kernel.parameters[at];
   const std::string who = "parameter " + parameter.name;
   if (!is_define_name(parameter.name)) {
-    return invalid_argument("parameter '" + parameter.name + "': expected letters, digits and '_', no digit first");
+    return invalid_argument("parameter '" + parameter.name +
+                            "': expected letters, digits and '_', not beginning with a digit");
   }
   const auto same = [&](const auto& other) { return other.name == parameter.name; };
   if (std::any_of(kernel.constants.begin(), kernel.constants.end(), same)) {
-    return invalid_argument(who + ": is a constant already");
+    return invalid_argument(who + ": a constant has the same name");
   }
   const auto self = kernel.parameters.begin() + static_cast<std::ptrdiff_t>(at);
   if (std::any_of(kernel.parameters.begin(), self, same)) return invalid_argument(who + ": is declared twice");
-  if (parameter.texts.empty()) return invalid_argument(who + ": has nothing to try");
+  if (parameter.texts.empty()) return invalid_argument(who + ": has no values, expected at least one");
   for (auto text = parameter.texts.begin(); text != parameter.texts.end(); ++text) {
     if (!is_define_text(*text) || !is_printable(*text)) {
-      return invalid_argument(who + ": one of its texts: expected one printable line without a backslash");
+      return invalid_argument(who + ": expected values of one printable line without a backslash");
     }
     if (std::find(parameter.texts.begin(), text, *text) != text) {
-      return invalid_argument(who + ": tries '" + *text + "' twice");
+      return invalid_argument(who + ": has value '" + *text + "' twice");
     }
   }
   return {};
@@ -244,7 +245,7 @@ Status check_parameters(const UserKernelSpec& kernel) {
   }
   const std::size_t count = count_of(kernel);
   if (count > most_kernel_variants) {
-    return invalid_argument("its parameters have more than " + std::to_string(most_kernel_variants) + " combinations");
+    return invalid_argument("the parameters have more than " + std::to_string(most_kernel_variants) + " combinations");
   }
   if (!has_expressions(kernel)) return {};
   for (std::size_t i = 0; i < count; ++i) {

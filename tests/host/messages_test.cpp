@@ -83,7 +83,7 @@ TEST_CASE("an error in an expression stands at the place of its value") {
                {"grid = [\"1 - 2\"]\n", "6:9", "-1"},
                {"grid = [1]\ntune = { A = [1, 1] }\n", "7:14", "twice"},
                {"grid = [1]\nconstants = { B = 1 }\ntune = { A = [1], B = [2] }\n", "8:23", "constant"},
-               {"grid = [1]\ntune = { A = [] }\n", "7:14", "nothing to try"}};
+               {"grid = [1]\ntune = { A = [] }\n", "7:14", "has no values"}};
   for (const auto& one : cases) {
     const auto file = folder.write("case.toml", kernel_job(folder, "y[0] = 1.0;", one.keys));
     for (const std::vector<std::string>& verb : {std::vector<std::string>{"config", "check"}, {"run"}}) {
