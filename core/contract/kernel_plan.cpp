@@ -11,10 +11,10 @@ Status check_access(const KernelPlan& plan, const Binding& binding, Access acces
     if (writes && !may_write) return internal_error("writes tensor " + tensor.name + ", which is read-only");
   }
   if (binding.source == BindingSource::prepared && access != Access::read) {
-    return internal_error("writes packed constant " + std::to_string(binding.index));
+    return internal_error("writes packed constant " + std::to_string(binding.index) + ", which is read-only");
   }
   if (binding.source == BindingSource::constant && access != Access::read) {
-    return internal_error("writes the plan's constant " + std::to_string(binding.index));
+    return internal_error("writes constant " + std::to_string(binding.index) + " of the plan, which is read-only");
   }
   return {};
 }
@@ -38,20 +38,21 @@ Status check_binding(const KernelPlan& plan, const Binding& binding) {
       return internal_error("a binding has no source");
   }
   if (binding.index < size) return {};
-  return internal_error("a binding has index " + std::to_string(binding.index) + " of " + std::to_string(size));
+  return internal_error("a binding has index " + std::to_string(binding.index) + ", expected an index below " +
+                        std::to_string(size));
 }
 
 Status check_views(const KernelSource& source) {
   if (!source.views.empty() && source.views.size() != source.bindings.size()) {
-    return internal_error("has " + std::to_string(source.views.size()) + " views of " +
-                          std::to_string(source.bindings.size()) + " declared bindings");
+    return internal_error("has " + std::to_string(source.views.size()) + " views, expected " +
+                          std::to_string(source.bindings.size()) + ", one for each declared binding");
   }
   for (std::size_t i = 0; i < source.views.size(); ++i) {
     if (source.views[i] == View::invalid) return internal_error("binding " + std::to_string(i) + " has no view");
     const bool writes = source.views[i] == View::storage || source.views[i] == View::pixels;
     if (!writes && source.bindings[i] != Access::read) {
-      return internal_error("writes binding " + std::to_string(i) + " through its view as " +
-                            std::string(to_string(source.views[i])) + ", which only reads");
+      return internal_error("writes binding " + std::to_string(i) + " through view " +
+                            std::string(to_string(source.views[i])) + ", which is read-only");
     }
   }
   return {};
@@ -60,8 +61,8 @@ Status check_views(const KernelSource& source) {
 Status check_pass(const KernelPlan& plan, const Pass& pass) {
   if (pass.source.dialect == Dialect::invalid) return internal_error("has no dialect");
   if (pass.bindings.size() != pass.source.bindings.size()) {
-    return internal_error("binds " + std::to_string(pass.bindings.size()) + " of " +
-                          std::to_string(pass.source.bindings.size()) + " declared bindings");
+    return internal_error("has " + std::to_string(pass.bindings.size()) + " bindings, expected " +
+                          std::to_string(pass.source.bindings.size()) + ", one for each declared binding");
   }
   for (const std::uint32_t groups : pass.grid) {
     if (groups == 0) return internal_error("has an empty grid");
@@ -70,8 +71,8 @@ Status check_pass(const KernelPlan& plan, const Pass& pass) {
     if (Status status = check_binding(plan, binding); !status.ok()) return status;
   }
   if (pass.indirect && pass.indirect->binding >= pass.bindings.size()) {
-    return internal_error("reads its grid from binding " + std::to_string(pass.indirect->binding) + " of " +
-                          std::to_string(pass.bindings.size()));
+    return internal_error("reads the grid from binding " + std::to_string(pass.indirect->binding) +
+                          ", expected an index below " + std::to_string(pass.bindings.size()));
   }
   return check_views(pass.source);
 }
@@ -85,11 +86,12 @@ Status validate(const KernelPlan& plan) {
   };
   if (plan.passes.empty()) return internal_error("plan " + plan.variant + ": has no pass");
   if (plan.prepare.size() != plan.prepared.size()) {
-    return internal_error("plan " + plan.variant + ": " + std::to_string(plan.prepare.size()) + " prepare passes for " +
-                          std::to_string(plan.prepared.size()) + " packed constants");
+    return internal_error("plan " + plan.variant + ": " + std::to_string(plan.prepare.size()) +
+                          " prepare passes, expected " + std::to_string(plan.prepared.size()) +
+                          ", one for each packed constant");
   }
   for (std::size_t i = 0; i < plan.constants.size(); ++i) {
-    if (plan.constants[i] == nullptr) return internal_error(who("constant", i) + " is none");
+    if (plan.constants[i] == nullptr) return internal_error(who("constant", i) + " is null");
   }
   for (std::size_t i = 0; i < plan.passes.size(); ++i) {
     const Pass& pass = plan.passes[i];
@@ -114,10 +116,11 @@ Status validate(const KernelPlan& plan) {
       const bool its_packed_form = binding.source == BindingSource::prepared && binding.index == i;
       const bool the_plans = binding.source == BindingSource::constant;
       if (!its_constant && !its_packed_form && !the_plans) {
-        return internal_error(where() + ": binds more than its constant and packed form");
+        return internal_error(where() +
+                              ": has a binding other than the constant, the packed form and constants of the plan");
       }
       if (!its_packed_form && pass.source.bindings[b] != Access::read) {
-        return internal_error(where() + ": writes its constant");
+        return internal_error(where() + ": writes the constant, which is read-only");
       }
     }
   }

@@ -62,12 +62,12 @@ TEST_CASE("kernel plan: its own constants are read by passes and by prepare pass
     change(wrong);
     return validate(wrong).message;
   };
-  CHECK_THAT(says([](KernelPlan& p) { p.constants.clear(); }), Catch::Contains("index 0 of 0"));
-  CHECK_THAT(says([](KernelPlan& p) { p.constants[0] = nullptr; }), Catch::Contains("constant 0 is none"));
+  CHECK_THAT(says([](KernelPlan& p) { p.constants.clear(); }), Catch::Contains("index 0, expected an index below 0"));
+  CHECK_THAT(says([](KernelPlan& p) { p.constants[0] = nullptr; }), Catch::Contains("constant 0 is null"));
   CHECK_THAT(says([](KernelPlan& p) { p.passes[1].source.bindings.back() = Access::write; }),
-             Catch::Contains("writes the plan's constant 0"));
+             Catch::Contains("writes constant 0 of the plan"));
   CHECK_THAT(says([](KernelPlan& p) { p.prepare[0].source.bindings.back() = Access::read_write; }),
-             Catch::Contains("writes its constant"));
+             Catch::Contains("writes the constant"));
 }
 
 TEST_CASE("kernel plan: what contradicts itself is told by plan, pass and cause", "[contract]") {
@@ -78,11 +78,19 @@ TEST_CASE("kernel plan: what contradicts itself is told by plan, pass and cause"
   };
   const std::vector<Case> cases = {
       {"no pass", [](KernelPlan& p) { p.passes.clear(); }, {"has no pass"}},
-      {"tensor index", [](KernelPlan& p) { p.passes[0].bindings[0] = tensor(3); }, {"pass 0", "index 3 of 3"}},
-      {"scratch index", [](KernelPlan& p) { p.passes[1].bindings[0] = scratch(1); }, {"pass 1", "index 1 of 1"}},
-      {"prepared index", [](KernelPlan& p) { p.passes[0].bindings[1] = prepared(9); }, {"pass 0", "index 9 of 1"}},
+      {"tensor index",
+       [](KernelPlan& p) { p.passes[0].bindings[0] = tensor(3); },
+       {"pass 0", "index 3, expected an index below 3"}},
+      {"scratch index",
+       [](KernelPlan& p) { p.passes[1].bindings[0] = scratch(1); },
+       {"pass 1", "index 1, expected an index below 1"}},
+      {"prepared index",
+       [](KernelPlan& p) { p.passes[0].bindings[1] = prepared(9); },
+       {"pass 0", "index 9, expected an index below 1"}},
       {"binding without source", [](KernelPlan& p) { p.passes[0].bindings[0] = {}; }, {"pass 0", "no source"}},
-      {"too few bindings", [](KernelPlan& p) { p.passes[0].bindings.pop_back(); }, {"pass 0", "binds 2 of 3"}},
+      {"too few bindings",
+       [](KernelPlan& p) { p.passes[0].bindings.pop_back(); },
+       {"pass 0", "has 2 bindings, expected 3"}},
       {"no dialect", [](KernelPlan& p) { p.passes[1].source.dialect = Dialect::invalid; }, {"pass 1", "no dialect"}},
       {"empty grid", [](KernelPlan& p) { p.passes[1].grid[2] = 0; }, {"pass 1", "empty grid"}},
       {"writes an input",
@@ -92,7 +100,7 @@ TEST_CASE("kernel plan: what contradicts itself is told by plan, pass and cause"
       {"writes a packed form",
        [](KernelPlan& p) { p.passes[0].source.bindings[1] = Access::write; },
        {"packed constant 0"}},
-      {"prepare without prepared", [](KernelPlan& p) { p.prepared.clear(); }, {"1 prepare passes for 0"}},
+      {"prepare without prepared", [](KernelPlan& p) { p.prepared.clear(); }, {"1 prepare passes, expected 0"}},
       {"packs an input",
        [](KernelPlan& p) { p.prepared[0].tensor = 0; },
        {"prepare pass 0", "does not pack a constant"}},
@@ -101,13 +109,13 @@ TEST_CASE("kernel plan: what contradicts itself is told by plan, pass and cause"
        {"prepare pass 0", "does not pack a constant"}},
       {"prepare binds an input",
        [](KernelPlan& p) { p.prepare[0].bindings[0] = tensor(0); },
-       {"prepare pass 0", "binds more"}},
+       {"prepare pass 0", "has a binding other than the constant"}},
       {"prepare binds scratch",
        [](KernelPlan& p) { p.prepare[0].bindings[1] = scratch(0); },
-       {"prepare pass 0", "binds more"}},
+       {"prepare pass 0", "has a binding other than the constant"}},
       {"prepare writes its constant",
        [](KernelPlan& p) { p.prepare[0].source.bindings[0] = Access::read_write; },
-       {"prepare pass 0", "writes its constant"}},
+       {"prepare pass 0", "writes the constant"}},
       {"prepare with an empty grid",
        [](KernelPlan& p) { p.prepare[0].grid[0] = 0; },
        {"prepare pass 0", "empty grid"}}};
@@ -135,8 +143,10 @@ TEST_CASE("kernel plan: views are one for each binding, and those that only read
     for (const View writes : {View::storage, View::pixels}) CHECK(answer({reads, reads, writes}) == "ok");
   }
   CHECK(answer({View::storage, View::storage, View::pixels}, Access::read_write) == "ok");
-  CHECK_THAT(answer({View::storage, View::storage}), Catch::Contains("pass 0: has 2 views of 3 declared bindings"));
-  CHECK_THAT(answer(Views(4, View::storage)), Catch::Contains("has 4 views of 3 declared bindings"));
+  CHECK_THAT(answer({View::storage, View::storage}),
+             Catch::Contains("pass 0: has 2 views, expected 3, one for each declared binding"));
+  CHECK_THAT(answer(Views(4, View::storage)),
+             Catch::Contains("has 4 views, expected 3, one for each declared binding"));
   for (std::size_t i = 0; i < 3; ++i) {
     Views views(3, View::storage);
     views[i] = View::invalid;
@@ -145,7 +155,7 @@ TEST_CASE("kernel plan: views are one for each binding, and those that only read
   for (const View reads : {View::texels, View::image, View::uniforms}) {
     for (const Access writes : {Access::write, Access::read_write}) {
       CHECK_THAT(answer({View::storage, View::storage, reads}, writes),
-                 Catch::Contains("writes binding 2 through its view as") && Catch::Contains("which only reads"));
+                 Catch::Contains("writes binding 2 through view ") && Catch::Contains("which is read-only"));
     }
   }
 }

@@ -38,7 +38,7 @@ TEST_CASE("executor: a wrong submission is refused with both sides of the mismat
     KernelPlan plan = *good.plan;
     plan.passes[0].bindings[0].index = 7;
     bad.plan = std::make_shared<const KernelPlan>(plan);
-    check_refused(*executor, bad, StatusCode::internal, {"weigh", "index 7 of 3"});
+    check_refused(*executor, bad, StatusCode::internal, {"weigh", "index 7, expected an index below 3"});
   }
   SECTION("too few programs") {
     bad.programs.clear();
