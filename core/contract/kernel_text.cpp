@@ -188,7 +188,7 @@ Result<std::string> clean_text(std::string_view bytes, const std::string& name) 
                                        std::pair("\xff\xfe"sv, "UTF-16"), std::pair("\xfe\xff"sv, "UTF-16")}) {
     if (!bytes.starts_with(mark)) continue;
     return invalid_argument(name + ": begins with the byte-order mark of " + encoding +
-                            ", expected UTF-8. Save it as UTF-8");
+                            ", expected UTF-8. Save the file as UTF-8");
   }
   if (bytes.starts_with("\xef\xbb\xbf")) bytes.remove_prefix(3);
   // One search for each: find_first_of() calls memchr() for every character.
@@ -205,7 +205,7 @@ Result<std::string> clean_text(std::string_view bytes, const std::string& name) 
       const std::size_t column = text.size() - (text.rfind('\n') + 1) + 1;  // npos + 1 is 0
       return invalid_argument(
           name + ":" + std::to_string(line) + ":" + std::to_string(column) +
-          ": a NUL byte, expected text in UTF-8. A file in UTF-16 looks like this; save it as UTF-8");
+          ": found a NUL byte, expected text in UTF-8. If the file is in UTF-16, save the file as UTF-8");
     } else {
       text += bytes[i];
     }
@@ -233,8 +233,8 @@ Result<KernelText> read_module(const KernelFile& kernel) {
   constexpr std::string_view magic{"\x03\x02\x23\x07", 4};
   if (!bytes->starts_with(magic) || bytes->size() % magic.size() != 0) {
     return invalid_argument(
-        kernel.file + ": is no SPIR-V module (expected 03 02 23 07 at its beginning and whole words, " + "found " +
-        std::to_string(bytes->size()) + " bytes). Compile it, for example by glslangValidator -V");
+        kernel.file + ": is not a SPIR-V module (expected a multiple of 4 bytes that begins with 03 02 23 07, found " +
+        std::to_string(bytes->size()) + " bytes). Compile the shader, for example with glslangValidator -V");
   }
   KernelText read;
   read.text = std::move(*bytes);
@@ -272,7 +272,7 @@ class IncludeReader {
 
   // certain: outside every condition.
   Status append(const File& file, bool certain) {
-    if (chain_.size() == most_nested_includes) return invalid_argument(chain() + ": more than 100 nested files");
+    if (chain_.size() == most_nested_includes) return invalid_argument(chain() + ": more than 100 nested includes");
     chain_.push_back(&file);
     Lines lines(file.text);
     std::vector<Condition> conditions;
@@ -298,8 +298,8 @@ class IncludeReader {
         read_.text.append(file.text, line->begin, line->end - line->begin);
       }
       if (status.ok() && read_.text.size() > most_text_bytes) {
-        status = invalid_argument(file.name + ": with all that it includes more than " +
-                                  std::to_string(most_text_bytes) + " bytes");
+        status = invalid_argument(file.name + ": more than " + std::to_string(most_text_bytes) +
+                                  " bytes together with all included files");
       }
       if (!status.ok()) return status;
     }
@@ -393,7 +393,7 @@ class IncludeReader {
       tried += (tried.empty() ? "" : ", ") + name;
     }
     return invalid_argument(what + ": no such file (tried " + tried +
-                            "). Put the file there, or add its folder to the job's include");
+                            "). Put the file there, or add the folder of the file to the job's include");
   }
 
   Result<File*> opened(const fs::path& path, const std::string& name) {

@@ -215,14 +215,14 @@ TEST_CASE("kernel text: at most 100 files include each other in a chain", "[kern
   }
   folder.write("100.glsl", "last\n");
   CHECK_THAT(folder.text("#include \"2.glsl\"\n"), Contains("last"));  // the source itself is the hundredth
-  CHECK_THAT(folder.refusal("#include \"1.glsl\"\n"), Contains("more than 100 nested files"));
+  CHECK_THAT(folder.refusal("#include \"1.glsl\"\n"), Contains("more than 100 nested includes"));
 }
 
 TEST_CASE("kernel text: a file that is missing under a condition is the compiler's to report", "[kernel_text]") {
   const Folder folder;
   CHECK(folder.text("#if 0\n#include \"gone.glsl\"\n#endif\n") ==
-        "#if 0\n#error #include \"gone.glsl\": no such file (tried gone.glsl). Put the file there, or add its folder "
-        "to the "
+        "#if 0\n#error #include \"gone.glsl\": no such file (tried gone.glsl). Put the file there, or add the "
+        "folder of the file to the "
         "job's include\n#endif\n");
   CHECK_THAT(folder.text("#ifdef A\n#else\n#include MACRO\n#endif\n"), Contains("#error #include MACRO"));
   folder.write("guard.glsl", "#ifndef GUARD\n#define GUARD\n#include \"gone.glsl\"\n#endif\n");
