@@ -83,7 +83,7 @@ Status check(const Conv2dSpec& spec) {
   }
   const bool known_accuracy = spec.accuracy == Accuracy::direct || spec.accuracy == Accuracy::winograd;
   if (!is_known(spec.bias) || !is_known(spec.activation) || !known_accuracy) {
-    return invalid_argument("conv2d: bias, activation and accuracy must be set");
+    return invalid_argument("bias, activation and accuracy must be set");
   }
   return check_dtype(spec.dtype);
 }
@@ -154,7 +154,7 @@ Status check(const GemmSpec& spec) {
   if (const Status status = check_elements("b", {spec.k, spec.n}); !status.ok()) return status;
   if (const Status status = check_elements("c", {spec.m, spec.n}); !status.ok()) return status;
   if (!is_known(spec.bias) || !is_known(spec.activation)) {
-    return invalid_argument("gemm: bias and activation must be set");
+    return invalid_argument("bias and activation must be set");
   }
   return check_dtype(spec.dtype);
 }
@@ -201,7 +201,7 @@ Status check_shape(const Extents& extents) {
   const bool has_gap = std::any_of(end, extents.end(), [](std::int64_t extent) { return extent != 0; });
   if (end == extents.begin() || has_gap) {
     return invalid_argument("shape " + to_string(Shape(extents.begin(), extents.end())) +
-                            ": expected one to four dimensions, and zeros only behind them");
+                            ": expected one to four dimensions, then only zeros");
   }
   const Shape shape = shape_of(extents);
   for (std::size_t i = 0; i < shape.size(); ++i) {

@@ -22,13 +22,15 @@ Status check_step(const ChainSpec& spec, const ChainSpec::Step& step, std::vecto
   if (Status status = validate(layer); !status.ok()) return status;
   const std::vector<Operand> operands = operation_of(layer).operands(layer);
   if (step.tensors.size() != operands.size()) {
-    return invalid_argument(std::to_string(step.tensors.size()) + " tensors, expected " +
+    return invalid_argument("found " + std::to_string(step.tensors.size()) + " tensors, expected " +
                             std::to_string(operands.size()));
   }
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const std::uint32_t at = step.tensors[i];
     const auto wrong = [&](const std::string& why) { return invalid_argument(operands[i].name + ": " + why); };
-    if (at >= spec.tensors.size()) return wrong(name_of_tensor(at) + " of " + std::to_string(spec.tensors.size()));
+    if (at >= spec.tensors.size()) {
+      return wrong(name_of_tensor(at) + ", expected an index below " + std::to_string(spec.tensors.size()));
+    }
     const ChainSpec::Tensor& tensor = spec.tensors[at];
     if (!fits_operand(tensor.shape, operands[i].shape)) {
       return wrong(name_of_tensor(at) + " is " + to_string(tensor.shape) + ", expected " +
@@ -36,10 +38,10 @@ Status check_step(const ChainSpec& spec, const ChainSpec::Step& step, std::vecto
     }
     const bool is_constant = operands[i].role == TensorRole::constant;
     if (is_constant != (tensor.role == TensorRole::constant)) {
-      return wrong(name_of_tensor(at) + (is_constant ? " is no constant" : " is a constant"));
+      return wrong(name_of_tensor(at) + (is_constant ? " is not a constant" : " is a constant"));
     }
     if (operands[i].role == TensorRole::output) {
-      if (tensor.role == TensorRole::input || written[at]) return wrong(name_of_tensor(at) + " is written before");
+      if (tensor.role == TensorRole::input || written[at]) return wrong(name_of_tensor(at) + " is already written");
       written[at] = true;
     } else if (!written[at]) {
       return wrong(name_of_tensor(at) + " is read before it is written");
@@ -55,7 +57,8 @@ Status check(const ChainSpec& spec) {
   std::vector<bool> written;
   for (std::size_t i = 0; i < spec.tensors.size(); ++i) {
     const TensorRole role = spec.tensors[i].role;
-    if (role == TensorRole::inout) return invalid_argument(name_of_tensor(i) + ": is input and output");
+    if (role == TensorRole::inout)
+      return invalid_argument(name_of_tensor(i) + ": is both input and output, expected one of them");
     written.push_back(role == TensorRole::input || role == TensorRole::constant);
   }
   for (std::size_t i = 0; i < spec.steps.size(); ++i) {
@@ -174,7 +177,7 @@ KernelSpec kernel_spec_of(const LayerSpec& layer) {
 }
 
 Status validate(const KernelSpec& spec) {
-  if (spec.valueless_by_exception()) return invalid_argument("the specification holds no operation");
+  if (spec.valueless_by_exception()) return invalid_argument("the specification has no operation");
   const auto* kernel = std::get_if<UserKernelSpec>(&spec);
   const std::string name = kernel != nullptr && !kernel->path.empty() ? " " + kernel->path : "";
   return operation_of(spec).check(spec).within(std::string(operation(spec)) + name);

@@ -175,7 +175,7 @@ TEST_CASE("add, softmax and activation specs: what is wrong is named", "[contrac
       [](AddSpec& s) {
         s.shape = {2, 0, 5};
       },
-      "zeros only behind them");
+      "then only zeros");
   check_refused<AddSpec>(
       sum(), [](AddSpec& s) { s.shape[1] = -1; }, "shape[1] = -1");
   check_refused<AddSpec>(
@@ -212,9 +212,9 @@ TEST_CASE("chain spec: what does not fit together is named", "[contract]") {
   check_refused<Spec>(
       chain(), [](Spec& s) { s.steps.clear(); }, "no steps");
   check_refused<Spec>(
-      chain(), [](Spec& s) { s.steps[0].tensors = {0}; }, "step 0: 1 tensors, expected 2");
+      chain(), [](Spec& s) { s.steps[0].tensors = {0}; }, "step 0: found 1 tensors, expected 2");
   check_refused<Spec>(
-      chain(), [](Spec& s) { s.steps[1].tensors[0] = 9; }, "step 1: a: tensor 9 of 3");
+      chain(), [](Spec& s) { s.steps[1].tensors[0] = 9; }, "step 1: a: tensor 9, expected an index below 3");
   check_refused<Spec>(
       chain(),
       [](Spec& s) {
@@ -224,7 +224,7 @@ TEST_CASE("chain spec: what does not fit together is named", "[contract]") {
   check_refused<Spec>(
       chain(), [](Spec& s) { std::swap(s.steps[0], s.steps[1]); }, "read before it is written");
   check_refused<Spec>(
-      chain(), [](Spec& s) { s.steps[1].tensors[2] = 1; }, "tensor 1 is written before");
+      chain(), [](Spec& s) { s.steps[1].tensors[2] = 1; }, "tensor 1 is already written");
   check_refused<Spec>(
       chain(), [](Spec& s) { s.tensors[0].role = TensorRole::constant; }, "tensor 0 is a constant");
   check_refused<Spec>(
