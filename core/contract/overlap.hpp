@@ -19,7 +19,7 @@ inline bool overlap(std::span<const std::byte> a, std::span<const std::byte> b) 
 
 inline Status shared_memory(const std::string& written, const std::string& other) {
   return invalid_argument("tensor " + written + " is written and shares memory with tensor " + other +
-                          ", expected memory of its own");
+                          ", expected separate memory");
 }
 
 }  // namespace kiln

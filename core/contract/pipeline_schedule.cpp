@@ -45,8 +45,9 @@ class Scheduler {
       if (!used_[i]) return invalid_argument("tensor '" + tensor.name + "': no step uses it");
       const std::size_t storage = made_.storage_of[i];
       if (is_result && !touched_[storage]) {
-        return invalid_argument("tensor '" + tensor.name + "': is a result, and swaps leave it with what tensor '" +
-                                pipeline_.tensors[storage].name + "' was given, which no step uses");
+        return invalid_argument("tensor '" + tensor.name +
+                                "': is a result, but after all swaps has the initial contents of tensor '" +
+                                pipeline_.tensors[storage].name + "', which no step uses");
       }
     }
     return std::move(made_);
@@ -67,7 +68,7 @@ class Scheduler {
         return wrong("found " + text_of(tensor) + ", expected a type and at least one element");
       }
       const HostTensor* const host = tensor.host.get();
-      if (tensor.access == Access::invalid && host != nullptr) return wrong("has a host tensor, but no access to it");
+      if (tensor.access == Access::invalid && host != nullptr) return wrong("has a host tensor, but access is not set");
       if (host != nullptr && (host->dtype() != tensor.dtype || host->shape() != tensor.shape)) {
         return wrong("its host tensor is " + std::string(numpy_name(host->dtype())) + " " + to_string(host->shape()) +
                      ", expected " + text_of(tensor));
@@ -139,7 +140,7 @@ class Scheduler {
       const PipelineTensor& other = pipeline_.tensors[*b];
       if (one.dtype == other.dtype && one.shape == other.shape && *a != *b) continue;
       return invalid_argument("swap: '" + first + "' is " + text_of(one) + " and '" + second + "' is " +
-                              text_of(other) + ", expected two tensors of one type and shape");
+                              text_of(other) + ", expected two different tensors of the same type and shape");
     }
     return {};
   }
@@ -170,7 +171,7 @@ class Scheduler {
       if (argument.value.device != nullptr) return invalid_argument("found a DeviceTensor, expected a tensor's name");
       if (declared.role == TensorRole::constant) return {};
       if (access != Access::read)
-        return invalid_argument("found a value, expected a tensor's name: the step writes it");
+        return invalid_argument("found a value, expected a tensor's name, because the step writes the tensor");
       if (argument.value.host == nullptr) return invalid_argument("found nothing, expected a tensor");
       const std::uint64_t bytes = argument.value.host->bytes().size();
       if (bytes != declared.bytes) {
@@ -214,7 +215,7 @@ class Scheduler {
 
   Status add_run(const PipelineStep& step) {
     if (made_.runs.size() == most_runs) {
-      return invalid_argument("runs more than " + std::to_string(most_runs) + " steps, counting every round");
+      return invalid_argument("runs more than " + std::to_string(most_runs) + " steps, counting each repeat");
     }
     const std::vector<Access> accesses = accesses_of(step.spec);
     StepRun& run = made_.runs.emplace_back();
@@ -230,7 +231,7 @@ class Scheduler {
       for (std::size_t before = 0; before < i; ++before) {
         if (run.storages[before] != run.storages[i]) continue;
         if (accesses[before] == Access::read && accesses[i] == Access::read) continue;
-        return wrong(i, "is used twice, expected two tensors where one of them is written");
+        return wrong(i, "is used twice and written, expected two different tensors");
       }
       if (accesses[i] != Access::write && !filled_[run.storages[i]])
         return wrong(i, "is read before any step writes it");

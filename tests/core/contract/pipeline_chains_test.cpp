@@ -137,7 +137,7 @@ TEST_CASE("pipeline schedule: at most 100,000 runs, and loops eight deep") {
   CHECK(most->runs.size() == 100'000);
   const auto more = schedule(looped(100'001, 1));
   REQUIRE_FALSE(more);
-  CHECK(more.error().text() == "invalid_argument: pipeline 'p': runs more than 100000 steps, counting every round");
+  CHECK(more.error().text() == "invalid_argument: pipeline 'p': runs more than 100000 steps, counting each repeat");
   CHECK(schedule(looped(2, 7)));
   const auto deeper = schedule(looped(2, 8));
   REQUIRE_FALSE(deeper);

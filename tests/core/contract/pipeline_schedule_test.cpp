@@ -82,7 +82,7 @@ TEST_CASE("pipeline schedule: wrong tensors are refused by name", "[contract]") 
   }
   SECTION("a host tensor of a tensor that stays on the device") {
     a.host = host_of(DType::f32, {6});
-    CHECK(refusal(p) == before + "'a': has a host tensor, but no access to it");
+    CHECK(refusal(p) == before + "'a': has a host tensor, but access is not set");
   }
   SECTION("a host tensor of another type or shape") {
     p.tensors[0].host = host_of(DType::f32, {6});
@@ -104,7 +104,7 @@ TEST_CASE("pipeline schedule: wrong tensors are refused by name", "[contract]") 
     CHECK(refusal(swapped) == "accepted");
     swapped.steps[0].swap = {{"x", "y"}};
     CHECK(refusal(swapped) ==
-          before + "'y': is a result, and swaps leave it with what tensor 'x' was given, which no step uses");
+          before + "'y': is a result, but after all swaps has the initial contents of tensor 'x', which no step uses");
     swapped.steps.insert(swapped.steps.begin(), relu("0", "x", "z"));  // now one has
     CHECK(refusal(swapped) == "accepted");
   }
@@ -176,7 +176,8 @@ TEST_CASE("pipeline schedule: wrong steps are refused by name", "[contract]") {
     CHECK_THAT(refusal(p), Catch::Contains("found a DeviceTensor, expected a tensor's name"));
     second.arguments[0] = {"x", {}};
     second.arguments[1] = {"", {host_of(DType::f32, {6}), nullptr}};
-    CHECK_THAT(refusal(p), Catch::Contains("found a value, expected a tensor's name: the step writes it"));
+    CHECK_THAT(refusal(p),
+               Catch::Contains("found a value, expected a tensor's name, because the step writes the tensor"));
   }
   SECTION("uniforms that a step writes") {
     PipelineStep with = kernel("2", Access::write, "a", "y");
@@ -249,7 +250,9 @@ TEST_CASE("pipeline schedule: only tensors of one type and shape are exchanged",
   p.steps[1].swap = {{"a", "b"}};
   CHECK(refusal(p) == "accepted");
   p.steps[1].swap = {{"a", "a"}};
-  CHECK(refusal(p) == before + "'a' is float32 [6] and 'a' is float32 [6], expected two tensors of one type and shape");
+  CHECK(refusal(p) ==
+        before +
+            "'a' is float32 [6] and 'a' is float32 [6], expected two different tensors of the same type and shape");
   p.steps[1].swap = {{"z", "a"}};
   CHECK_THAT(refusal(p), Catch::StartsWith(before + "tensor 'z': "));
   p.steps[1].swap = {{"a", "z"}};
@@ -290,9 +293,9 @@ TEST_CASE("pipeline schedule: what is written is no other tensor of the step, an
   const std::string before = "invalid_argument: pipeline 'p': step '2': tensor ";
   CHECK_THAT(refusal(p), Catch::StartsWith("invalid_argument: pipeline 'p': step '2': tensor 'y' is read before"));
   p.steps[1] = sum("2", "a", "x", "x");
-  CHECK(refusal(p) == before + "'x' is used twice, expected two tensors where one of them is written");
+  CHECK(refusal(p) == before + "'x' is used twice and written, expected two different tensors");
   p.steps[1] = kernel("2", Access::read_write, "a", "a");
-  CHECK(refusal(p) == before + "'a' is used twice, expected two tensors where one of them is written");
+  CHECK(refusal(p) == before + "'a' is used twice and written, expected two different tensors");
   p.steps[1] = kernel("2", Access::read_write, "a", "y");
   CHECK(refusal(p) == before + "'y' is read before any step writes it");
   p.tensors[1].access = Access::read_write;
@@ -316,8 +319,8 @@ TEST_CASE("pipeline schedule: a result shares no memory with another tensor", "[
   CHECK(refusal(p) == "accepted");
   p.tensors[1].host = one;
   CHECK(refusal(p) ==
-        "invalid_argument: pipeline 'p': tensor 'y' is written and shares memory with tensor 'x', expected memory of "
-        "its own");
+        "invalid_argument: pipeline 'p': tensor 'y' is written and shares memory with tensor 'x', expected separate "
+        "memory");
   p.tensors[1].access = Access::read;  // of a pipeline that writes neither
   p.tensors.push_back({"z", DType::f32, {6}, Access::write, other});
   p.steps = {sum("1", "x", "y", "z")};
