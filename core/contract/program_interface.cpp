@@ -93,8 +93,8 @@ class Matching {
     const UserKernelSpec::Binding& given = kernel_.bindings[*at];
     Status status = check_access(block, given, true);
     if (status.ok() && given.bytes < block.bytes) {
-      status =
-          invalid_argument("takes " + bytes_text(block.bytes) + ", and the job provides " + bytes_text(given.bytes));
+      status = invalid_argument("takes at least " + bytes_text(block.bytes) + ", and the job provides " +
+                                bytes_text(given.bytes));
     }
     if (!status.ok()) return status.within(described(given, *at));
     return ResourceSource{tensors_[*at]};
@@ -106,7 +106,7 @@ class Matching {
     const auto found = texture_named(resource.name, image ? BindingKind::image : BindingKind::sampler);
     if (!found) {
       return invalid_argument(
-          "the job provides nothing for it. Add " + std::string(table) + " = { " + toml_key(resource.name) + " = { " +
+          "not provided by the job. Add " + std::string(table) + " = { " + toml_key(resource.name) + " = { " +
           (image && resource.access == Access::write ? "output = …, size = [W, H]" : "input = …") + " } }");
     }
     const UserKernelSpec::Binding& given = kernel_.bindings[*found];
@@ -124,7 +124,7 @@ class Matching {
   Result<ResourceSource> source_of_sampler(const ProgramResource& resource) {
     const auto found = texture_named(resource.name, BindingKind::sampler_state);
     if (!found) {
-      return invalid_argument("the job provides nothing for it. Add samplers = { " + toml_key(resource.name) +
+      return invalid_argument("not provided by the job. Add samplers = { " + toml_key(resource.name) +
                               " = { filter = \"linear\", wrap = \"clamp\" } }, without input");
     }
     taken_[*found] = true;
@@ -152,12 +152,12 @@ class Matching {
       if (!at) at = of_other;
       if (of_other && of_other != at) {
         return invalid_argument("shares its buffer with atomic counter " + other.name +
-                                ", and the job provides two: bindings[" + std::to_string(*at) + "] and bindings[" +
-                                std::to_string(*of_other) + "]. Remove one of them");
+                                ", and the job provides two buffers: bindings[" + std::to_string(*at) +
+                                "] and bindings[" + std::to_string(*of_other) + "]. Remove one of them");
       }
     }
     if (!at) {
-      return invalid_argument("the job provides nothing for it. Add bindings = [ …, { output = FILE, shape = [" +
+      return invalid_argument("not provided by the job. Add bindings = [ …, { output = FILE, shape = [" +
                               std::to_string(counter.bytes / sizeof(std::uint32_t)) +
                               "], dtype = \"uint32\", name = \"" + counter.name + "\" } ]");
     }
@@ -171,7 +171,7 @@ class Matching {
   Result<ResourceSource> source_of_block(const ProgramResource& block) {
     const std::optional<std::size_t> at = provider_of(block);
     if (!at) {
-      std::string what = "the job provides nothing for it (it provides " + provided() + ")";
+      std::string what = "not provided by the job (the job provides " + provided() + ")";
       const std::string_view form = block.access == Access::write ? "output = …, shape = [N]" : "input = …";
       return invalid_argument(what + ". Add { " + std::string(form) + " } with " +
                               (block.number ? "binding = " + std::to_string(*block.number) + " or " : "") +
@@ -183,12 +183,12 @@ class Matching {
     if (block.mentioned) {
       status = check_buffer(block, given, all_read_only(*at));
     } else if (given.access != Access::read && only_unmentioned(*at)) {
-      status = invalid_argument("the program declares it and does not use it, so " + std::string(given_as(given)) +
-                                " cannot be written");
+      status = invalid_argument("the program declares but does not use this storage block, so " +
+                                std::string(given_as(given)) + " cannot be written");
     }
     if (given.number && block.number && given.number != block.number) {
-      status = invalid_argument("the job gives it binding " + std::to_string(*given.number) +
-                                " beside its name. Remove one of them, or correct the number");
+      status = invalid_argument("the job gives the name together with binding " + std::to_string(*given.number) +
+                                ". Remove one of them, or correct the number");
     }
     if (!status.ok()) return status.within(described(given, *at));
     return ResourceSource{tensors_[*at]};
@@ -251,16 +251,16 @@ class Matching {
     if (resource.has_default || !resource.mentioned) return ResourceSource{};
     const std::string whole = resource.name.substr(0, element.size);
     if (resource.block.empty()) {
-      return invalid_argument("the job provides nothing for it. Add uniforms = { " + toml_key(whole) + " = … }");
+      return invalid_argument("not provided by the job. Add uniforms = { " + toml_key(whole) + " = … }");
     }
-    return invalid_argument("the job provides nothing for it. Add blocks = { " + toml_key(resource.block) + " = { " +
+    return invalid_argument("not provided by the job. Add blocks = { " + toml_key(resource.block) + " = { " +
                             toml_key(whole.substr(resource.block.size() + 1)) + " = … } }");
   }
 
   Result<ResourceSource> source_of_argument(const ProgramResource& argument) {
     const std::size_t at = argument.number.value_or(0);
     if (at >= kernel_.bindings.size()) {
-      return invalid_argument("the job provides nothing for it (it provides " +
+      return invalid_argument("not provided by the job (the job provides " +
                               std::to_string(kernel_.bindings.size()) + " bindings)");
     }
     const UserKernelSpec::Binding& given = kernel_.bindings[at];
@@ -324,13 +324,13 @@ class Matching {
           problem(who + "the program has no such " + std::string(to_string(kind)) + " (it has " +
                   list_of(declared_.resources, kind) + ")");
         } else if (has_tensor(given.kind) && given.access != Access::read) {
-          problem(who + "the program declares it and does not use it, so it cannot be written");
+          problem(who + "the program declares but does not use this image, so the image cannot be written");
         }
       } else if (!is_unused(given, i)) {
         problem(who + "the program has no such storage block (it has " +
                 list_of(declared_.resources, ResourceKind::storage_block) + ")");
       } else if (given.access != Access::read) {
-        problem(who + "the program declares this storage block and does not use it, so " +
+        problem(who + "the program declares but does not use this storage block, so " +
                 std::string(given_as(given)) + " cannot be written");
       }
     }

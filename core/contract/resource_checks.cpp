@@ -82,8 +82,8 @@ Status wrong_type(const ProgramResource& resource, const UserKernelSpec::Binding
   std::string text = std::string(verb) + " " + std::string(word_of(resource.element)) + ", and the job provides " +
                      std::string(numpy_name(given.dtype)) + ", expected " + accepted_types(resource.element);
   if (wanted.empty()) return invalid_argument(std::move(text));
-  text += ". An array in memory: convert it to " + wanted + " before the call. A file: add dtype = \"" + wanted + "\"";
-  if (given.access != Access::write) text += ", which converts it if nothing is lost";
+  text += ". Convert an array in memory to " + wanted + " before the call. For a file, add dtype = \"" + wanted + "\"";
+  if (given.access != Access::write) text += ", which converts the file if nothing is lost";
   return invalid_argument(std::move(text));
 }
 
@@ -134,13 +134,11 @@ std::string bytes_text(std::uint64_t bytes) { return std::to_string(bytes) + (by
 
 Status check_access(const ProgramResource& resource, const UserKernelSpec::Binding& given, bool all_read_only) {
   if (all_read_only && given.access != Access::read) {
-    return invalid_argument("is read only in the program, and the job provides it as " + std::string(given_as(given)) +
-                            ", which the kernel would have to write. Provide it as an input");
+    return invalid_argument("is read-only in the program, and the job provides " + std::string(given_as(given)) +
+                            ". Provide an input");
   }
   if (resource.access == Access::write && given.access == Access::read) {
-    return invalid_argument(
-        "is write only in the program, and the job provides it as an input, whose new content would be lost. Provide "
-        "it as an output or inout");
+    return invalid_argument("is write-only in the program, and the job provides an input. Provide an output or inout");
   }
   return {};
 }
@@ -155,7 +153,7 @@ Status check_size(const ProgramResource& resource, const UserKernelSpec::Binding
   const std::uint64_t stride = resource.array_stride;
   if (stride == 0) return {};
   if (resource.open_ended && (given.bytes - resource.array_offset) % stride != 0) {
-    return invalid_argument("holds an array whose elements take " + bytes_text(stride) + " each from byte " +
+    return invalid_argument("has an array with elements of " + bytes_text(stride) + " from byte " +
                             std::to_string(resource.array_offset) + " on, and the job provides " +
                             bytes_text(given.bytes) + ", which ends within an element");
   }
@@ -174,9 +172,9 @@ Status check_size(const ProgramResource& resource, const UserKernelSpec::Binding
   }
   if (row == stride) return {};
   if (resource.struct_elements && row % stride == 0 && stride % within == 0) return {};
-  return invalid_argument("holds an array whose elements lie " + bytes_text(stride) + " apart and use " +
-                          std::to_string(used) + " of them, and the job provides " + to_string(given.shape) + " of " +
-                          std::string(numpy_name(given.dtype)) + ". Pad the last dimension to " +
+  return invalid_argument("has an array with elements of " + bytes_text(used) + " and a stride of " +
+                          bytes_text(stride) + ", and the job provides " + std::string(numpy_name(given.dtype)) + " " +
+                          to_string(given.shape) + ". Pad the last dimension to " +
                           std::to_string(stride / element) + " elements, or declare an array without padding");
 }
 
@@ -307,7 +305,7 @@ class TextureMatch {
     constexpr std::string_view forms[] = {"[W]", "[H, W]", "[D, H, W]"};
     if (declared.dimensions < 1 || sides > std::size(forms)) {
       return invalid_argument("is declared with " + std::to_string(declared.dimensions) + " dimensions" +
-                              (declared.layered ? " and layers" : "") + ", expected 1 to 3 with the layers");
+                              (declared.layered ? " and layers" : "") + ", expected 1 to 3 including the layers");
     }
     const std::string form(sides == declared.dimensions ? forms[sides - 1]
                            : declared.cube              ? "[6 x cubes, H, W]"
@@ -317,8 +315,7 @@ class TextureMatch {
                       (shape.size() == sides || (shape.back() >= 1 && shape.back() <= 4));
     if (!fits || (given_.picture && declared.cube)) {
       return invalid_argument("takes " + form +
-                              ", with a last dimension of 1 to 4 channels or without, and the job "
-                              "provides " +
+                              ", optionally with a last dimension of 1 to 4 channels, and the job provides " +
                               tensor_text());
     }
     texture_.channels = shape.size() == sides ? 1 : static_cast<std::uint32_t>(shape.back());
@@ -336,7 +333,7 @@ class TextureMatch {
     const bool other = given_.format != declared && given_.format != ImageFormat::declared;
     if (declared != ImageFormat::declared && other) {
       return invalid_argument("is declared as " + std::string(facts_of(declared).name) +
-                              ", and the job says format = \"" + std::string(facts_of(given_.format).name) +
+                              ", and the job has format = \"" + std::string(facts_of(given_.format).name) +
                               "\". Remove one of them");
     }
     texture_.format = declared != ImageFormat::declared ? declared : given_.format;
@@ -351,16 +348,16 @@ class TextureMatch {
     }
     if (texture_.format != ImageFormat::declared) return {};
     if (integer) {
-      return invalid_argument("is for " + std::string(texels_text()) + ", and the job provides " + tensor_text());
+      return invalid_argument("takes " + std::string(texels_text()) + ", and the job provides " + tensor_text());
     }
     return invalid_argument(
         "has no format for " + tensor_text() +
-        ". Add format = \"rgba32f\" or another, or convert: an array in memory to float32 before the call, a file by "
+        ". Add format = \"rgba32f\" or another. Or convert an array in memory to float32 before the call, a file with "
         "dtype = \"float32\"");
   }
 
   std::string_view texels_text() const {
-    return resource_.element == ElementType::f32   ? "numbers with a fraction"
+    return resource_.element == ElementType::f32   ? "floating-point numbers"
            : resource_.element == ElementType::i32 ? "signed integers"
                                                    : "unsigned integers";
   }
@@ -368,36 +365,36 @@ class TextureMatch {
   // Whether the tensor's elements reach the texture without loss, and come back.
   Status check_texels() const {
     const ImageFormatFacts& facts = facts_of(texture_.format);
-    const std::string holds = "holds " + std::string(facts.name);
+    const std::string holds = "has format " + std::string(facts.name);
     const bool integer = facts.kind == TexelKind::integer;
     const ElementType element = !integer                   ? ElementType::f32
                                 : is_unsigned(facts.dtype) ? ElementType::u32
                                                            : ElementType::i32;
     if (element != resource_.element) {
-      return invalid_argument("is for " + std::string(texels_text()) + ", and its format is " +
+      return invalid_argument("takes " + std::string(texels_text()) + ", and the format is " +
                               std::string(facts.name));
     }
     const bool writes = given_.access != Access::read;
     if (writes && facts.channels != texture_.channels) {
       return invalid_argument(holds + " with " + std::to_string(facts.channels) + " channels, and the job provides " +
-                              tensor_text() + " with " + std::to_string(texture_.channels) + ". Add format = \"" +
-                              std::string(facts.name) + "\"");
+                              tensor_text() + " with " + std::to_string(texture_.channels) +
+                              " channels. Add format = \"" + std::string(facts.name) + "\"");
     }
     if (texture_.channels > facts.channels) {
       return invalid_argument(holds + " with " + std::to_string(facts.channels) + " channels, and the job provides " +
-                              tensor_text() + ", of which some would be lost");
+                              tensor_text() + ", so some channels would be lost");
     }
     const bool reads = given_.access != Access::write;
     if (reads && facts.packed) {
-      return unsupported(holds + ", which no file has without loss: such an image can only be an output");
+      return unsupported(holds + ", which no file stores without loss. Such an image can only be an output");
     }
     const bool exact = facts.dtype == given_.dtype;
     // A texture in a buffer is the tensor's own bytes: nothing converts them.
     if (resource_.texture.buffer && (!exact || facts.channels != texture_.channels)) {
-      return invalid_argument("is a texture in a buffer and " + holds + ", which is " +
+      return invalid_argument("is a buffer texture and " + holds + ", which is " +
                               std::string(numpy_name(facts.dtype)) + " with " + std::to_string(facts.channels) +
                               " channels, and the job provides " + tensor_text() + " with " +
-                              std::to_string(texture_.channels));
+                              std::to_string(texture_.channels) + " channels");
     }
     if (exact) return {};
     const bool narrow = given_.dtype == DType::u8 || given_.dtype == DType::u16;
@@ -409,8 +406,8 @@ class TextureMatch {
       return {};
     }
     return invalid_argument(holds + ", and the job provides " + std::string(numpy_name(given_.dtype)) +
-                            ", which is not the same without loss (expected " + std::string(numpy_name(facts.dtype)) +
-                            ")");
+                            ", which cannot be converted without loss (expected " +
+                            std::string(numpy_name(facts.dtype)) + ")");
   }
 
   static bool is_unsigned(DType dtype) noexcept {
@@ -435,11 +432,11 @@ class TextureMatch {
     if (resource_.texture.alone) {
       texture_.filter = TextureFilter::nearest;
       if (given_.filter == TextureFilter::automatic && given_.wrap == TextureWrap::clamp) return {};
-      return invalid_argument("is a texture without a sampler: filter and wrap belong to the samplers that read it");
+      return invalid_argument("is a texture without a sampler. Set filter and wrap for the sampler instead");
     }
     const bool integer = facts_of(texture_.format).kind == TexelKind::integer;
     if (integer && given_.filter == TextureFilter::linear) {
-      return invalid_argument("reads integers, which filter = \"linear\" cannot mix (expected \"nearest\")");
+      return invalid_argument("reads integers, which filter = \"linear\" does not support (expected \"nearest\")");
     }
     texture_.filter = given_.filter;
     if (texture_.filter == TextureFilter::automatic) {
@@ -462,13 +459,14 @@ Result<TextureSource> match_sampler(const ProgramResource& resource, const UserK
   const bool real = resource.element == ElementType::f32;
   if (made.filter == TextureFilter::automatic) made.filter = real ? TextureFilter::linear : TextureFilter::nearest;
   const std::string_view reads =
-      resource.element == ElementType::unknown ? "reads integers and numbers with a fraction" : "reads integers";
+      resource.element == ElementType::unknown ? "reads integers and floating-point numbers" : "reads integers";
   if (!real && made.filter == TextureFilter::linear) {
     return invalid_argument(std::string(reads) +
-                            ", of which filter = \"linear\" cannot mix integers (expected \"nearest\")");
+                            ", and filter = \"linear\" does not support integers (expected \"nearest\")");
   }
   if (resource.element == ElementType::unknown && made.wrap == TextureWrap::border) {
-    return invalid_argument(std::string(reads) + ", which have no common border. Use another wrap, or two samplers");
+    return invalid_argument(std::string(reads) +
+                            ", which have no common border colour. Use another wrap, or two samplers");
   }
   return made;
 }

@@ -326,7 +326,7 @@ TEST_CASE("jobs: an array whose type is refused is an error that says how to con
   CHECK(kernel.code == KILN_INVALID_ARGUMENT);
   CHECK_THAT(kernel.message,
              Catch::Contains("holds float32, and the job provides float16, expected float32, or uint8") &&
-                 Catch::Contains("An array in memory: convert it to float32 before the call"));
+                 Catch::Contains("Convert an array in memory to float32 before the call"));
   const Answer layer(kiln_job_gemm(given.job.get(), &half_square, &half_square, nullptr, 0, &half_square));
   CHECK(layer.code == KILN_INVALID_ARGUMENT);
   CHECK_THAT(layer.message,

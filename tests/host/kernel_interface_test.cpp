@@ -233,11 +233,11 @@ TEST_CASE("kernel interface: a qualifier that the binding contradicts is refused
   const Finished table = run(R"({ inout = "table.npy" }, { inout = "log.npy" })");
   INFO(table.err << table.out);
   CHECK(table.status == 1);
-  CHECK_THAT(table.json()["jobs"][0]["error"].get<std::string>(), Contains("Table") && Contains("read only"));
+  CHECK_THAT(table.json()["jobs"][0]["error"].get<std::string>(), Contains("Table") && Contains("read-only"));
   const Finished log = run(R"({ input = "table.npy" }, { input = "log.npy" })");
   INFO(log.err << log.out);
   CHECK(log.status == 1);
-  CHECK_THAT(log.json()["jobs"][0]["error"].get<std::string>(), Contains("Log") && Contains("write only"));
+  CHECK_THAT(log.json()["jobs"][0]["error"].get<std::string>(), Contains("Log") && Contains("write-only"));
   CHECK(std::filesystem::last_write_time(jobs.folder / "table.npy") == before);
   CHECK_FALSE(jobs.exists("dst"));
   CHECK(jobs.last("log") == 63.0f);

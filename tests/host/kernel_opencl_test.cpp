@@ -62,7 +62,7 @@ kernel void first(global const float3* x, global float* y) { y[get_global_id(0)]
   const auto y = jobs.tensor("single.npy.out.npy");
   CHECK(std::vector<float>(y->as<float>().begin(), y->as<float>().end()) == std::vector<float>{2, 4, 6, 8});
   CHECK_THAT(json["jobs"][1]["error"].get<std::string>(), Contains("float32") && Contains("float64"));
-  CHECK_THAT(json["jobs"][2]["error"].get<std::string>(), Contains("lie 16 bytes apart and use 12"));
+  CHECK_THAT(json["jobs"][2]["error"].get<std::string>(), Contains("elements of 12 bytes and a stride of 16 bytes"));
 }
 
 TEST_CASE("kernel in OpenCL C: asynchronous copies, sub-groups and values of every type in OpenCL C") {

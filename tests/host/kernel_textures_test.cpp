@@ -300,10 +300,10 @@ TEST_CASE("kernel textures: textures that do not fit are refused by name, and no
       {"plain.comp", "images = { " + to + " }", {"image image2D from", "images = { from"}},
       {"plain.comp", "images = { from = { input = \"floats.npy\" }, " + to + " }", {"rgba8", "float32", "uint8"}},
       {"plain.comp", "images = { from = { input = \"line.npy\" }, " + to + " }", {"[H, W]", "[16]"}},
-      {"plain.comp", "images = { from = { output = \"f.png\", size = [2, 2] }, " + to + " }", {"from", "read only"}},
+      {"plain.comp", "images = { from = { output = \"f.png\", size = [2, 2] }, " + to + " }", {"from", "read-only"}},
       {"plain.comp",
        "images = { from = { input = \"four.npy\" }, to = { input = \"four.npy\" } }",
-       {"to", "write only"}},
+       {"to", "write-only"}},
       {"plain.comp",
        "images = { from = { input = \"four.npy\" }, to = { output = \"o.npy\", size = [2, 2], format = "
        "\"rgba16f\" } }",

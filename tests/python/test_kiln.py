@@ -883,11 +883,11 @@ class Arrays(unittest.TestCase):
 
     def test_arrays_of_a_type_that_a_kernel_refuses(self):
         x, y = arrays()
-        with self.assertRaisesRegex(kiln.Error, r"provides float16, expected float32, or uint8 \(its bytes\)\. An array in memory: "
-                                                "convert it to float32 before the call"):
+        with self.assertRaisesRegex(kiln.Error, r"provides float16, expected float32, or uint8 \(its bytes\)\. Convert an array in "
+                                                "memory to float32 before the call"):
             rt.run("saxpy.comp", text=SAXPY, grid=16, buffers={"X": x.astype("float16"), "Y": y}, constants={"A": 1})
         sampled = SAXPY.replace("void main", "uniform sampler2D photo;\nvoid main").replace("A * ", "texture(photo, vec2(0)).x * ")
-        with self.assertRaisesRegex(kiln.Error, "float64 .* convert: an array in memory to float32 before the call"):
+        with self.assertRaisesRegex(kiln.Error, "float64 .* convert an array in memory to float32 before the call"):
             rt.run("saxpy.comp", text=sampled, grid=16, buffers={"X": x, "Y": y}, samplers={"photo": np.zeros((4, 4, 4))})
         with self.assertRaisesRegex(kiln.Error, r"a: float16 \[2, 2\], expected float32 \[2, 2\]\. Convert the elements before"):
             rt.gemm(np.ones((2, 2), "float16"), matrix(1, 0, 0, 1))

@@ -99,8 +99,8 @@ TEST_CASE("vulkan: a sampler of integers does not filter", "[vulkan][interface][
   both.texture(BindingKind::sampler, Access::read, "u", std::vector<std::uint16_t>{7, 8}, DType::u16, {1, 2});
   with_texture(both, "t");
   check(Kernel(both).sampler("s"), {12});
-  refuse(Kernel(both).sampler("s", linear), "samplers.s: reads integers and numbers with a fraction");
-  refuse(Kernel(both).sampler("s", nearest, TextureWrap::border), "no common border");
+  refuse(Kernel(both).sampler("s", linear), "samplers.s: reads integers and floating-point numbers");
+  refuse(Kernel(both).sampler("s", nearest, TextureWrap::border), "no common border colour");
   // A fetch reads no sampler: its integers say nothing about s.
   check(textured("uniform texture2D t; uniform utexture2D u; uniform sampler s;\n",
                  "texelFetch(usampler2D(u, s), ivec2(1, 0), 0).r + texture(sampler2D(t, s), vec2(0.75)).r")
@@ -113,14 +113,14 @@ TEST_CASE("vulkan: what a job lacks for textures and samplers apart is named", "
   if (!Vulkan::instance().usable()) return;
   const std::string read = "texture(sampler2D(t, s), vec2(0.5)).r";
   refuse(textured(apart, read),
-         "separate sampler s (binding 0): the job provides nothing for it. Add samplers = { s = { ");
+         "separate sampler s (binding 0): not provided by the job. Add samplers = { s = { ");
   refuse(Kernel(apart, read).sampler("s"), "sampler texture2D t");
   refuse(textured(apart, read).sampler("s").sampler("more"), "samplers.more: the program has no such separate sampler");
   refuse(textured("uniform sampler2D t;\n", "texture(t, vec2(0.5)).r").sampler("s"),
          "no such separate sampler (it has none)");
   Kernel given(apart, read);
   given.texture(BindingKind::sampler, Access::read, "t", four, DType::f32, {2, 2}, linear);
-  refuse(given.sampler("s"), "filter and wrap belong to the samplers that read it");
+  refuse(given.sampler("s"), "Set filter and wrap for the sampler instead");
   refuse(textured("uniform texture2D t; uniform samplerShadow s;\n", "texture(sampler2DShadow(t, s), vec3(0.5))")
              .sampler("s"),
          "separate sampler s (binding 0): the program compares depths");

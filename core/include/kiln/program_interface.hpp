@@ -4,7 +4,7 @@
 //
 //   if (const kiln::ProgramInterface* declared = program.interface(source)) {
 //     auto sources = kiln::provide(*declared, kernel);
-//     if (!sources) return sources.error();  // "uniform float gain: the job provides nothing for it. Add …"
+//     if (!sources) return sources.error();  // "uniform float gain: not provided by the job. Add …"
 //   }
 #pragma once
 

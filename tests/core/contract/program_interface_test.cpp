@@ -76,7 +76,7 @@ TEST_CASE("program interface: bindings by position, by number and by name", "[co
   UserKernelSpec spec = kernel({buffer(Access::read, 8), buffer(Access::read_write, 8)});
   check_refused(declared, spec,
                 {"storage block Offsets (binding 6)", "storage block Letters (binding 5)",
-                 "the job provides nothing for it", "it provides binding 0, binding 1"});
+                 "not provided by the job", "the job provides binding 0, binding 1"});
   spec.bindings[0].number = 6;
   spec.bindings[1].name = "Letters";
   auto sources = provide(declared, spec);
@@ -114,17 +114,17 @@ TEST_CASE("program interface: what no resource takes is named", "[contract]") {
   unused.unused.push_back(block("B", 1));
   CHECK(provide(unused, kernel({buffer(Access::read_write, 8), buffer(Access::read, 8)})));
   check_refused(unused, kernel({buffer(Access::read_write, 8), buffer(Access::read_write, 8)}),
-                {"bindings[1]", "does not use it", "an inout"});
+                {"bindings[1]", "declares but does not use this storage block", "an inout"});
 }
 
 TEST_CASE("program interface: access, type and size of a storage block", "[contract]") {
   ProgramInterface declared{{block("A", 0)}, {}};
   ProgramResource& a = declared.resources[0];
   a.access = Access::read;
-  check_refused(declared, kernel({buffer(Access::read_write, 8)}), {"storage block A", "read only", "an inout"});
-  check_refused(declared, kernel({buffer(Access::write, 8)}), {"read only", "an output"});
+  check_refused(declared, kernel({buffer(Access::read_write, 8)}), {"storage block A", "read-only", "an inout"});
+  check_refused(declared, kernel({buffer(Access::write, 8)}), {"read-only", "an output"});
   a.access = Access::write;
-  check_refused(declared, kernel({buffer(Access::read, 8)}), {"write only", "an input"});
+  check_refused(declared, kernel({buffer(Access::read, 8)}), {"write-only", "an input"});
   a.access = Access::read_write;
   CHECK(provide(declared, kernel({buffer(Access::read, 8)})));
   check_refused(declared, kernel({buffer(Access::read, 8, DType::i32)}), {"holds float32", "provides int32"});
@@ -132,13 +132,13 @@ TEST_CASE("program interface: access, type and size of a storage block", "[contr
   // Advice for an application's array and for a file.
   check_refused(declared, kernel({buffer(Access::read, 8, DType::f16)}),
                 {"provides float16, expected float32, or uint8 (its bytes)",
-                 "An array in memory: convert it to float32 before the call",
-                 "A file: add dtype = \"float32\", which converts it"});
+                 "Convert an array in memory to float32 before the call",
+                 "For a file, add dtype = \"float32\", which converts the file"});
   CHECK(provide(declared, kernel({buffer(Access::read, 8, DType::u8)})));
   a.element = ElementType::u64;
   a.element_bytes = a.array_stride = a.bytes = 8;
   CHECK(provide(declared, kernel({buffer(Access::read, 8, DType::u32)})));
-  check_refused(declared, kernel({buffer(Access::read, 7, DType::u32)}), {"8 bytes each", "28 bytes"});
+  check_refused(declared, kernel({buffer(Access::read, 7, DType::u32)}), {"elements of 8 bytes", "28 bytes"});
   check_refused(declared, kernel({buffer(Access::read, 8, DType::f32)}), {"64-bit integers", "provides float32"});
   a = block("A", 0);
   a.bytes = 64;
@@ -155,12 +155,12 @@ TEST_CASE("program interface: elements with padding need a row as long as an ele
   vec3.bytes = 12;
   UserKernelSpec spec = kernel({buffer(Access::read, 192)});
   spec.bindings[0].shape = {64, 3};  // 768 bytes, a multiple of 16: it would be read as 48 elements
-  check_refused(declared, spec, {"16 bytes apart", "12 of them", "[64, 3]", "4 elements"});
+  check_refused(declared, spec, {"stride of 16 bytes", "elements of 12 bytes", "[64, 3]", "4 elements"});
   spec.bindings[0].shape = {48, 4};
   CHECK(provide(declared, spec));
   vec3.element_bytes = 4;  // std140: float data[]
   spec.bindings[0].shape = {192};
-  check_refused(declared, spec, {"16 bytes apart", "4 of them"});
+  check_refused(declared, spec, {"stride of 16 bytes", "elements of 4 bytes"});
   vec3.element_bytes = 36;  // mat3
   vec3.array_stride = 48;
   spec.bindings[0].shape = {16, 3, 4};
@@ -176,7 +176,7 @@ TEST_CASE("program interface: structs with padding lie in rows as long as they a
   particles.bytes = 28;
   UserKernelSpec spec = kernel({buffer(Access::read, 448)});  // 1,792 bytes: 56 structs, or 64 without padding
   spec.bindings[0].shape = {64, 7};
-  check_refused(declared, spec, {"32 bytes apart", "28 of them", "[64, 7]", "8 elements"});
+  check_refused(declared, spec, {"stride of 32 bytes", "elements of 28 bytes", "[64, 7]", "8 elements"});
   for (const std::vector<std::int64_t>& shape :
        std::vector<std::vector<std::int64_t>>{{56, 8}, {56, 2, 4}, {448}, {28, 16}}) {
     spec.bindings[0].shape = shape;
@@ -191,7 +191,7 @@ TEST_CASE("program interface: uniforms by name, type and shape", "[contract]") {
   ProgramInterface declared{
       {block("A", 0), uniform("gain", "float", ElementType::f32), uniform("first", "int", ElementType::i32)}, {}};
   UserKernelSpec spec = kernel({buffer(Access::read_write, 8)});
-  check_refused(declared, spec, {"uniform float gain", "uniform int first", "the job provides nothing for it"});
+  check_refused(declared, spec, {"uniform float gain", "uniform int first", "not provided by the job"});
   spec.uniforms = {{"first", Type::integer, {}}, {"gain", Type::number, {}}};
   const auto sources = provide(declared, spec);
   REQUIRE(sources);
@@ -223,7 +223,7 @@ TEST_CASE("program interface: images, samplers and counters that the job does no
     resource.name = "photo";
     resource.number = 0;
     check_refused({{block("A", 0), resource}, {}}, kernel({buffer(Access::read_write, 8)}),
-                  {std::string(to_string(kind)) + " photo (binding 0)", "the job provides nothing for it"});
+                  {std::string(to_string(kind)) + " photo (binding 0)", "not provided by the job"});
   }
 }
 
@@ -248,7 +248,7 @@ TEST_CASE("program interface: a sampler without a texture has a filter, a wrap a
   state.name = "s";
   state.element = ElementType::f32;
   check_refused({{state}, {}}, kernel({}),
-                {"separate sampler s: the job provides nothing for it. Add samplers = { s = "});
+                {"separate sampler s: not provided by the job. Add samplers = { s = "});
   UserKernelSpec spec = kernel({buffer(Access::read, 8)});
   spec.bindings[0] = {};
   spec.bindings[0].kind = BindingKind::sampler_state;
@@ -312,8 +312,8 @@ TEST_CASE("program interface: of a large block, missing and mistyped values are 
   const std::string& message = sources.error().message;
   INFO(message);
   CHECK(message.size() < 4000);
-  CHECK_THAT(message, Contains("Table.data[3].a: the job provides nothing for it") &&
-                          !Contains("Table.data[4].a: the") && Contains("996 more values of uniform block Table"));
+  CHECK_THAT(message, Contains("Table.data[3].a: not provided by the job") &&
+                          !Contains("Table.data[4].a: not") && Contains("996 more values of uniform block Table"));
   CHECK_THAT(message,
              Contains("Tabel.data[0].a: the program has no such uniform (it has uniform int Table.data[0].a, ") &&
                  Contains(" and 992 more)") && Contains("996 more values of Tabel"));
@@ -398,7 +398,7 @@ TEST_CASE("program interface: arguments of OpenCL C", "[contract]") {
   check_refused(declared, spec, {"local memory argument part (argument 2)", "local = BYTES"});
   spec = good;
   spec.bindings.pop_back();
-  check_refused(declared, spec, {"buffer argument dst (argument 3)", "the job provides nothing", "3 bindings"});
+  check_refused(declared, spec, {"buffer argument dst (argument 3)", "not provided by the job", "3 bindings"});
   spec = good;
   spec.bindings.push_back(buffer(Access::read, 8));
   check_refused(declared, spec, {"bindings[4]", "takes 4 arguments"});

@@ -217,7 +217,7 @@ TEST_CASE("simulate: arguments of another kind, type or number are refused by na
        {"x", "number"}},
       {size +
            "bindings = [ { inout = \"x.npy\" }, { inout = \"y.npy\" }, { local = 256 }, { float = 2.0 }, { int = 1 } ]",
-       {"x", "read only"}},
+       {"x", "read-only"}},
       {size + "bindings = [ " + its_bindings + "{ local = 256 }, { float = 2.0 } ]", {"reverse", "shift"}},
       {size + "bindings = [ " + its_bindings + "{ local = 256 }, { float = 2.0 }, { int = 1 }, { int = 1 } ]",
        {"reverse", "5"}},
