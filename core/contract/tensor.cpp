@@ -31,7 +31,7 @@ const DTypeFacts& facts_of(DType dtype) noexcept {
 
 Result<std::int64_t> elements_of(DType dtype, const Shape& shape) {
   const std::int64_t element = size_of(dtype);
-  if (element == 0) return invalid_argument("tensor " + to_string(shape) + ": no element type");
+  if (element == 0) return invalid_argument("tensor " + to_string(shape) + ": element type is not set");
   std::int64_t elements = 1;
   for (const std::int64_t extent : shape) {
     if (extent < 0) return invalid_argument("tensor " + to_string(shape) + ": a dimension is negative");
@@ -122,7 +122,7 @@ Result<std::shared_ptr<HostTensor>> HostTensor::borrow(DType dtype, Shape shape,
   const auto elements = elements_of(dtype, shape);
   if (!elements) return elements.error();
   if (data == nullptr || reinterpret_cast<std::uintptr_t>(data) % alignment != 0) {
-    return invalid_argument("tensor " + to_string(shape) + ": its memory is " +
+    return invalid_argument("tensor " + to_string(shape) + ": memory is " +
                             (data == nullptr ? "null" : "not aligned") +
                             ", expected an address that is a multiple of " + std::to_string(alignment));
   }

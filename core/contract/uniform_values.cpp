@@ -19,7 +19,7 @@ void append(std::vector<std::byte>& to, To value) {
 
 Status not_exact(std::int64_t value) {
   return invalid_argument("value " + std::to_string(value) +
-                          " is not exact in the type. Write it with a decimal point");
+                          " cannot be stored exactly in this type. Write the value with a decimal point");
 }
 
 template <class To>
@@ -47,7 +47,8 @@ Status convert_value(ElementType element, const std::byte* from, UserKernelSpec:
     std::memcpy(&value, from, sizeof value);
     if (element == ElementType::f64) return append(to, value), Status();
     const bool half = element == ElementType::f16;
-    if (!half && element != ElementType::f32) return internal_error("a number for a type without fractions");
+    if (!half && element != ElementType::f32)
+      return internal_error("found a floating-point value, expected an integer or a boolean");
     const double most = half ? 65504.0 : static_cast<double>(std::numeric_limits<float>::max());
     if (std::isfinite(value) && std::abs(value) > most) {
       return invalid_argument("value " + config::print_number(value) + " is out of range (expected at most " +
@@ -86,7 +87,7 @@ Status convert_value(ElementType element, const std::byte* from, UserKernelSpec:
     case ElementType::u64:
       return convert_integer<std::uint64_t>(value, to);
     default:
-      return internal_error("a uniform without a type");
+      return internal_error("the uniform has no type");
   }
 }
 

@@ -24,18 +24,18 @@ Status check_grid(const UserKernelSpec& spec, std::size_t i) {
     return invalid_argument("grid (" + place_in_list(i) + "): " + what);
   };
   if (std::ranges::count(spec.bindings, BindingKind::grid, &UserKernelSpec::Binding::kind) != 1) {
-    return wrong("there is another one");
+    return wrong("found more than one grid, expected one");
   }
   if (grid.access != Access::read) return wrong("is written, expected an input");
   if (!grid.name.empty() || grid.number)
-    return wrong("has a name or a binding number, and is no resource of the program");
+    return wrong("has a name or a binding number, but is not a resource of the program");
   if (grid.dtype != DType::u32 && grid.dtype != DType::invalid) {
     return wrong("is " + std::string(numpy_name(grid.dtype)) + ", expected uint32");
   }
   const std::uint64_t elements = grid.bytes / sizeof(std::uint32_t);
   if (elements >= 3 && grid.first <= elements - 3) return {};
   return wrong("begins at element " + std::to_string(grid.first) + " of " + std::to_string(elements) +
-               ", expected three from there on");
+               ", expected three elements from there on");
 }
 
 Status check(const UserKernelSpec& spec, std::size_t i) {
@@ -45,7 +45,8 @@ Status check(const UserKernelSpec& spec, std::size_t i) {
   if (binding.bytes == 0 && binding.kind != BindingKind::sampler_state) return invalid_argument(which + ": is empty");
   switch (binding.kind) {
     case BindingKind::buffer:
-      if (!is_buffer_access(binding.access)) return invalid_argument(which + ": expected input, output or inout");
+      if (!is_buffer_access(binding.access))
+        return invalid_argument(which + ": access is not set, expected input, output or inout");
       break;
     case BindingKind::value:
     case BindingKind::local:
@@ -60,16 +61,16 @@ Status check(const UserKernelSpec& spec, std::size_t i) {
       break;
     case BindingKind::image:
     case BindingKind::sampler:
-      if (!glsl) return unsupported(which + ": is an image, which only a GLSL kernel takes");
+      if (!glsl) return unsupported(which + ": is an image, which OpenCL C kernels do not support");
       if (binding.name.empty()) return invalid_argument(place_in_list(i) + ": is an image without a name");
       if (!is_buffer_access(binding.access) ||
           (binding.kind == BindingKind::sampler && binding.access != Access::read)) {
-        return invalid_argument(which + ": is an image: expected input" +
+        return invalid_argument(which + ": is an image, expected input" +
                                 (binding.kind == BindingKind::image ? ", output or inout" : ""));
       }
       break;
     case BindingKind::sampler_state:
-      if (!glsl) return unsupported(which + ": is a sampler, which only a GLSL kernel takes");
+      if (!glsl) return unsupported(which + ": is a sampler, which OpenCL C kernels do not support");
       if (binding.name.empty()) return invalid_argument(place_in_list(i) + ": is a sampler without a name");
       break;
     case BindingKind::grid:
@@ -81,12 +82,12 @@ Status check(const UserKernelSpec& spec, std::size_t i) {
   const bool named = !binding.name.empty() || binding.number.has_value();
   if (!glsl && named) {
     return invalid_argument(which +
-                            ": has a name or a binding number, but an OpenCL C kernel's arguments go by position");
+                            ": has a name or a binding number, but an OpenCL C kernel's arguments have only positions");
   }
   for (std::size_t before = 0; before < i; ++before) {
     const UserKernelSpec::Binding& other = spec.bindings[before];
     if (!binding.name.empty() && binding.name == other.name) {
-      return invalid_argument(which + ": '" + binding.name + "' is provided by " + described(other, before) + " already");
+      return invalid_argument(which + ": '" + binding.name + "' is already provided by " + described(other, before));
     }
     const auto number_of = [](const UserKernelSpec::Binding& one, std::size_t position) {
       return one.number.value_or(static_cast<std::uint32_t>(position));
@@ -94,7 +95,7 @@ Status check(const UserKernelSpec& spec, std::size_t i) {
     if (other.kind == BindingKind::grid) continue;
     if (binding.name.empty() && other.name.empty() && number_of(binding, i) == number_of(other, before)) {
       return invalid_argument(which + ": binding number " + std::to_string(number_of(binding, i)) +
-                              " is provided by " + place_in_list(before) + " already");
+                              " is already provided by " + place_in_list(before));
     }
   }
   return {};
@@ -103,7 +104,7 @@ Status check(const UserKernelSpec& spec, std::size_t i) {
 Status check(const UserKernelSpec& spec, const UserKernelSpec::Uniform& uniform) {
   const std::string which = "uniform '" + uniform.name + "'";
   if (spec.dialect == Dialect::opencl_c)
-    return invalid_argument(which + ": only GLSL has uniforms. Pass it as a binding");
+    return invalid_argument(which + ": OpenCL C has no uniforms. Pass the value as a binding");
   if (uniform.name.empty()) return invalid_argument(which + ": has no name");
   using Type = UserKernelSpec::Uniform::Type;
   if (uniform.type != Type::boolean && uniform.type != Type::integer && uniform.type != Type::number) {
@@ -114,7 +115,7 @@ Status check(const UserKernelSpec& spec, const UserKernelSpec::Uniform& uniform)
   if (uniform.shape.size() > most_dimensions || values_in(uniform) == 0 || values_in(uniform) > most_values) {
     return invalid_argument(which + ": has " + std::to_string(uniform.shape.size()) + " dimensions and " +
                             std::to_string(values_in(uniform)) + " values, expected at most " +
-                            std::to_string(most_dimensions) + " and 1 to 65536");
+                            std::to_string(most_dimensions) + " dimensions and 1 to 65536 values");
   }
   const auto same = [&](const UserKernelSpec::Uniform& other) { return other.name == uniform.name; };
   if (std::count_if(spec.uniforms.begin(), spec.uniforms.end(), same) != 1) {
@@ -137,16 +138,16 @@ std::string_view word_of(const UserKernelSpec::Binding& binding) {
 }  // namespace
 
 Status check(const UserKernelSpec& spec) {
-  if (spec.text.empty()) return invalid_argument("its source is empty");
+  if (spec.text.empty()) return invalid_argument("the source is empty");
   for (std::size_t i = 0; i < spec.constants.size(); ++i) {
     const Define& define = spec.constants[i];
     const std::string which = "constants[" + std::to_string(i) + "]";
     if (!is_define_name(define.name)) {
-      return invalid_argument(which + ": the name '" + define.name +
-                              "': expected letters, digits and '_', no digit first");
+      return invalid_argument(which + ": name '" + define.name +
+                              "': expected letters, digits and '_', not beginning with a digit");
     }
     if (!is_define_text(define.text)) {
-      return invalid_argument(which + " " + define.name + ": its text: expected one line without a backslash");
+      return invalid_argument(which + " " + define.name + ": expected one line of text without a backslash");
     }
     for (std::size_t before = 0; before < i; ++before) {
       if (spec.constants[before].name == define.name) {
