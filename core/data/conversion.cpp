@@ -160,7 +160,8 @@ Result<std::shared_ptr<HostTensor>> converted(const HostTensor& tensor, DType dt
     if (store(number, dtype, to, i)) continue;
     return invalid_argument("cannot convert " + std::string(numpy_name(tensor.dtype())) + " to " +
                             std::string(numpy_name(dtype)) + " without loss: element " + place_of(i, tensor.shape()) +
-                            " is " + text_of(number) + ", which " + std::string(numpy_name(dtype)) + " does not have");
+                            " is " + text_of(number) + ", which " + std::string(numpy_name(dtype)) +
+                            " cannot represent");
   }
   return made;
 }

@@ -37,7 +37,7 @@ Status load_operands(const JobConfig& job, RunRequest& request, std::vector<std:
 Result<KernelText> text_of_source(const JobConfig& job, Dialect dialect) {
   if (job.text.empty()) return read_kernel_text({job.base, job.source, job.include}, dialect);
   if (dialect != Dialect::code_object) return KernelText{job.text, {}};
-  return invalid_argument("text: found with source " + job.source + ", expected GLSL or OpenCL C: a module is a file");
+  return invalid_argument("text: found with source " + job.source + ", expected a source in GLSL or OpenCL C");
 }
 
 bool is_texture(const KernelBindingConfig& binding) {
@@ -79,8 +79,8 @@ Status add_result(const JobConfig& job, const KernelBindingConfig& binding, std:
     if (form.dtype == DType::invalid && reference != nullptr) form.dtype = reference->dtype();
     if (form.dtype == DType::invalid) {
       return invalid_argument("output " + binding.output +
-                              ": has no type, expected format = \"rgba8\" or another, or "
-                              "dtype = \"float32\" or another");
+                              ": type is not set. Add a format, for example format = \"rgba8\", or a dtype, for "
+                              "example dtype = \"float32\"");
     }
     auto made = HostTensor::create(form.dtype, like_reference ? reference->shape() : form.shape);
     if (!made) return std::move(made).error();
@@ -89,9 +89,9 @@ Status add_result(const JobConfig& job, const KernelBindingConfig& binding, std:
   if (reference == nullptr || (tensor->dtype() == reference->dtype() && tensor->shape() == reference->shape())) {
     return {};
   }
-  return invalid_argument("expect " + binding.expect + ": " + std::string(numpy_name(reference->dtype())) + " " +
+  return invalid_argument("expect " + binding.expect + ": found " + std::string(numpy_name(reference->dtype())) + " " +
                           to_string(reference->shape()) + ", expected " + std::string(numpy_name(tensor->dtype())) +
-                          " " + to_string(tensor->shape()) + " as " +
+                          " " + to_string(tensor->shape()) + " as in " +
                           (binding.input.empty() ? binding.output : binding.input));
 }
 
@@ -121,7 +121,8 @@ Result<std::shared_ptr<HostTensor>> value_tensor(const KernelBindingConfig& bind
     const bool fits = is_single ? std::abs(value) <= static_cast<double>(std::numeric_limits<float>::max())
                                 : std::abs(value) < 65520;  // what is rounded to 65504 at most
     if (std::isfinite(value) && !fits) {
-      return invalid_argument("value " + std::to_string(value) + ": beyond " + std::string(numpy_name(binding.dtype)));
+      return invalid_argument("value " + std::to_string(value) + ": out of range for " +
+                              std::string(numpy_name(binding.dtype)));
     }
     if (is_single) {
       (*rounded)->as<float>()[i] = static_cast<float>(value);
@@ -147,7 +148,7 @@ Status add_binding(const JobConfig& job, std::size_t index, UserKernelSpec& spec
     Status status = add_result(job, binding, tensor, request, notes, memory);
     if (!status.ok()) return status.within(binding.label);
   }
-  if (tensor->elements() == 0) return invalid_argument(binding.label + ": has no element, expected at least one");
+  if (tensor->elements() == 0) return invalid_argument(binding.label + ": has no elements, expected at least one");
   added.bytes = tensor->bytes().size();
   added.dtype = tensor->dtype();
   added.shape = tensor->shape();

@@ -169,7 +169,7 @@ Status count_elements(NpyHeader& header) {
     const auto factor = static_cast<std::uint64_t>(extent);
     if (__builtin_mul_overflow(bytes, factor, &bytes) || bytes > std::uint64_t{1} << 40) {
       return corrupt("shape " + to_string(header.shape) + " of " + std::string(to_string(header.dtype)) +
-                     ": found more than 2^40 bytes, expected at most that");
+                     ": larger than 2^40 bytes");
     }
     header.elements *= factor;
   }
@@ -179,10 +179,10 @@ Status count_elements(NpyHeader& header) {
 Result<NpyHeader> parse_header(std::span<const std::byte> start) {
   if (start.size() < magic.size() + 4) {
     return corrupt("found " + std::to_string(start.size()) + " bytes, expected at least " +
-                   std::to_string(magic.size() + 4) + " of a .npy header");
+                   std::to_string(magic.size() + 4) + " for a .npy header");
   }
   if (std::string_view(reinterpret_cast<const char*>(start.data()), magic.size()) != magic) {
-    return corrupt("found a file that does not start with the magic of .npy, expected \\x93NUMPY");
+    return corrupt("is not a .npy file (expected \\x93NUMPY at the beginning)");
   }
   const unsigned major = byte_at(start, 6);
   const unsigned minor = byte_at(start, 7);

@@ -29,8 +29,7 @@ class PipelineMaker {
     for (const PipelineTensor& tensor : pipeline.tensors) {
       if (!tensor.shape.empty()) continue;
       return invalid_argument("tensor '" + tensor.name +
-                              "': its shape is not known: expected shape = [N, …], or a step "
-                              "that gives it");
+                              "': shape is unknown. Add shape = [N, …], or a step that writes the tensor");
     }
     if (contents_ == Contents::load) {
       if (Status status = make_results(); !status.ok()) return status;
@@ -123,8 +122,7 @@ class PipelineMaker {
     std::string known;
     for (const PipelineTensor& tensor : request_.pipeline.tensors) known += (known.empty() ? "" : ", ") + tensor.name;
     return not_found(key + ": found " + config::toml_text(name) +
-                     ", expected a tensor that is declared or that a step "
-                     "before writes" +
+                     ", expected a tensor that is declared or written by an earlier step" +
                      (known.empty() ? "" : ": " + known));
   }
 
@@ -132,7 +130,7 @@ class PipelineMaker {
   Status write(const std::string& name, DType dtype, const Shape& shape) {
     const auto [at, is_new] = tensor_at_.try_emplace(name, request_.pipeline.tensors.size());
     if (is_new) {
-      if (shape.empty()) return invalid_argument("output '" + name + "': expected shape = [N, …]");
+      if (shape.empty()) return invalid_argument("output '" + name + "': shape is not set. Add shape = [N, …]");
       PipelineTensor made;
       made.name = name;
       request_.pipeline.tensors.push_back(std::move(made));
@@ -144,7 +142,7 @@ class PipelineMaker {
                                 ", the step writes " + text_of(dtype, shape));
       }
       if (shape.empty())
-        return invalid_argument("output '" + name + "': expected shape = [N, …], here or at the tensor");
+        return invalid_argument("output '" + name + "': shape is not set. Add shape = [N, …] to the step or tensor");
       tensor.shape = shape;
       tensor.dtype = dtype;
     }
@@ -173,7 +171,7 @@ class PipelineMaker {
                       PipelineStep& step) {
     if (is_tensor(source)) {
       return invalid_argument(key + ": found tensor '" + source +
-                              "', expected a file, \"random:SEED\", \"he:SEED\" or a PNG");
+                              "', expected random:SEED, he:SEED, zeros: or a file");
     }
     const TensorRequest request{
         .dtype = DType::f32, .shape = shape, .role = key, .alpha = whole_.alpha, .memory = memory_};
@@ -207,13 +205,13 @@ class PipelineMaker {
   Status add_binding(const JobConfig& job, const KernelBindingConfig& binding, UserKernelSpec::Binding& added,
                      PipelineStep& step) {
     if (!binding.expect.empty() || binding.tolerance) {
-      return invalid_argument("expect and tolerance: found in a step, expected at the pipeline's tensor");
+      return invalid_argument("expect and tolerance: found in a step, expected in the tensor of the pipeline");
     }
     const bool writes = binding.access != Access::read;
     const bool own = !writes && (has_values(binding) || !is_tensor(binding.input));
     if (own) return add_own(job, binding, added, step);
     if (binding.access == Access::read_write && binding.output != binding.input) {
-      return invalid_argument("found inout and output, expected one of them in a step");
+      return invalid_argument("found inout and output, expected only one of them in a step");
     }
     const std::string& name = writes ? binding.output : binding.input;
     if (binding.access == Access::write) {
@@ -225,7 +223,7 @@ class PipelineMaker {
     const PipelineTensor& tensor = request_.pipeline.tensors[tensor_at_.at(name)];
     if (tensor.shape.empty()) {
       return invalid_argument("tensor '" + name +
-                              "': its shape is not known yet: expected shape = [N, …] at the tensor");
+                              "': shape is unknown. Add shape = [N, …] to the tensor");
     }
     const bool other_form = (binding.dtype != DType::invalid && binding.dtype != tensor.dtype) ||
                             (!binding.shape.empty() && binding.shape != tensor.shape);

@@ -123,15 +123,15 @@ PngDecoder::~PngDecoder() { png_destroy_read_struct(&state_->png, &state_->info,
 Status PngDecoder::read_header(PngPixels& pixels) {
   const std::span<const std::byte> file = state_->reader.file;
   if (!has_png_signature(file)) {
-    return corrupt("found a file that does not start with the signature of PNG, expected \\x89PNG");
+    return corrupt("is not a PNG file (expected \\x89PNG at the beginning)");
   }
   state_->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &state_->failure, on_error, on_warning);
   if (state_->png != nullptr) state_->info = png_create_info_struct(state_->png);
   if (state_->info == nullptr) return unavailable("no memory for libpng");
   if (!state_->header(pixels)) return state_->damaged();
   if (pixels.channels < 1 || pixels.channels > 4 || (pixels.sample_bytes != 1 && pixels.sample_bytes != 2)) {
-    return internal_error("libpng made " + std::to_string(pixels.channels) + " channels of " +
-                          std::to_string(pixels.sample_bytes) + " bytes, expected 1 to 4 of 1 or 2");
+    return internal_error("libpng returned " + std::to_string(pixels.channels) + " channels of " +
+                          std::to_string(pixels.sample_bytes) + " bytes, expected 1 to 4 channels of 1 or 2 bytes");
   }
   return {};
 }
@@ -243,7 +243,7 @@ Result<Channels> channels_of(const PngInfo& info, const PngRequest& request) {
   const bool with_alpha = channels.count == 2 || channels.count == 4;
   const std::size_t colours = channels.count - (with_alpha ? 1 : 0);
   if (colours < info.colours) {
-    return invalid_argument("found " + std::to_string(info.colours) + " colours, expected a grey picture for " +
+    return invalid_argument("found " + std::to_string(info.colours) + " colour channels, expected 1 (grey) for " +
                             std::to_string(channels.count) + (channels.count == 1 ? " channel" : " channels"));
   }
   for (std::size_t i = 0; i < colours; ++i) channels.from[i] = info.colours == 1 ? 0 : static_cast<int>(i);

@@ -166,15 +166,15 @@ std::string other_sides(const Shape& shape, const TensorRequest& request) {
 Result<std::shared_ptr<HostTensor>> named_tensor(std::string_view name, const TensorRequest& request) {
   const std::string who = std::string(request.role) + ": found \"memory:" + std::string(name) + "\"";
   if (request.memory == nullptr) {
-    return invalid_argument(who + ", which only an application has, expected random:SEED, zeros: or a file");
+    return invalid_argument(who + ", which only an application can use, expected random:SEED, zeros: or a file");
   }
   const auto found = request.memory->tensors.find(name);
   if (found == request.memory->tensors.end()) {
-    return not_found(who + ", and the application has given no tensor of this name");
+    return not_found(who + ", but the application provides no tensor of this name");
   }
   const HostTensor& tensor = *found->second;
   if (const std::string other = other_sides(tensor.shape(), request); !other.empty()) {
-    return invalid_argument(who + ": " + other + ", expected " + to_string(request.sides) + " by its size");
+    return invalid_argument(who + ": " + other + ", expected " + to_string(request.sides) + " from size");
   }
   const bool fits = (request.dtype == DType::invalid || request.dtype == tensor.dtype()) &&
                     (request.shape.empty() || request.shape == tensor.shape());
@@ -191,7 +191,7 @@ Result<TensorForm> requested(const std::filesystem::path& path, TensorForm form,
     return mismatch(path, request, "shape " + to_string(form.shape), to_string(request.shape));
   }
   if (const std::string other = other_sides(form.shape, request); !other.empty()) {
-    return mismatch(path, request, other, to_string(request.sides) + " by its size, with or without channels");
+    return mismatch(path, request, other, to_string(request.sides) + " from size, with or without channels");
   }
   if (request.dtype != DType::invalid) form.dtype = request.dtype;
   return form;
@@ -395,7 +395,7 @@ Result<AtomicFile> prepare_tensor(const std::filesystem::path& path, const HostT
     std::error_code error;
     std::filesystem::create_directories(folder, error);
     if (error)
-      return io_error("file " + path.string() + ": cannot make folder " + folder.string() + ": " + error.message());
+      return io_error("file " + path.string() + ": cannot create folder " + folder.string() + ": " + error.message());
   }
   if (kind_of(path) == FileKind::npy) return prepare_npy(path, tensor);
   if (kind_of(path) == FileKind::png) return prepare_png(path, tensor);

@@ -76,7 +76,7 @@ class [[nodiscard]] Result {
  public:
   Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
   Result(Status status) : state_(std::in_place_index<1>, std::move(status)) {
-    if (std::get<1>(state_).ok()) std::get<1>(state_) = internal_error("Result made from an ok Status");
+    if (std::get<1>(state_).ok()) std::get<1>(state_) = internal_error("Result created from an ok Status");
   }
 
   bool has_value() const noexcept { return state_.index() == 0; }
