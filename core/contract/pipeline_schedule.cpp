@@ -240,7 +240,7 @@ class Scheduler {
     const bool has_uniforms = kernel != nullptr && !kernel->uniforms.empty();
     if (has_uniforms && run.storages.back() != StepRun::own_value && made_.written[run.storages.back()]) {
       return wrong(run.storages.size() - 1,
-                   "has the values of its uniforms, which are read before the first step runs, and a step writes it");
+                   "has values of uniforms, which are read before the first step runs, but a step writes the tensor");
     }
     for (std::size_t i = 0; i < accesses.size(); ++i) {
       if (run.storages[i] == StepRun::own_value || accesses[i] == Access::read) continue;

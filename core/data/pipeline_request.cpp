@@ -75,7 +75,7 @@ class PipelineMaker {
       if (made.shape.empty()) made.shape = form->shape;
       if (made.dtype == DType::invalid) made.dtype = form->dtype;
       if (made.shape != form->shape || made.dtype != form->dtype) {
-        return invalid_argument("expect " + tensor.expect + ": " + text_of(form->dtype, form->shape) + ", expected " +
+        return invalid_argument("expect " + tensor.expect + ": found " + text_of(form->dtype, form->shape) + ", expected " +
                                 text_of(made.dtype, made.shape));
       }
       if (contents_ == Contents::load) {

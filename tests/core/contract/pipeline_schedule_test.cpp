@@ -191,8 +191,8 @@ TEST_CASE("pipeline schedule: wrong steps are refused by name", "[contract]") {
     PipelineStep writes = kernel("3", Access::write, "a", "v");
     std::get<UserKernelSpec>(writes.spec).bindings[1].bytes = 8;
     p.steps = {p.steps[0], writes, with};
-    CHECK_THAT(refusal(p), Catch::Contains("step '2': tensor 'v' has the values of its uniforms, which are read before") &&
-                               Catch::Contains("a step writes it"));
+    CHECK_THAT(refusal(p), Catch::Contains("step '2': tensor 'v' has values of uniforms, which are read before") &&
+                               Catch::Contains("a step writes the tensor"));
   }
   SECTION("weights") {
     const auto weights = Constant::create(host_of(DType::f32, {6, 2}));
