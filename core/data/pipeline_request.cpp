@@ -75,8 +75,8 @@ class PipelineMaker {
       if (made.shape.empty()) made.shape = form->shape;
       if (made.dtype == DType::invalid) made.dtype = form->dtype;
       if (made.shape != form->shape || made.dtype != form->dtype) {
-        return invalid_argument("expect " + tensor.expect + ": found " + text_of(form->dtype, form->shape) + ", expected " +
-                                text_of(made.dtype, made.shape));
+        return invalid_argument("expect " + tensor.expect + ": found " + text_of(form->dtype, form->shape) +
+                                ", expected " + text_of(made.dtype, made.shape));
       }
       if (contents_ == Contents::load) {
         auto loaded = load_tensor(tensor.expect, whole_.base, wanted, notes_);
