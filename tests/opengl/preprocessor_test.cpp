@@ -4,8 +4,11 @@
 
 #include <catch2/catch.hpp>
 
+#include <cstddef>
+#include <cstdint>
 #include <ctime>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kiln::opengl::glsl {
@@ -66,6 +69,76 @@ TEST_CASE("opengl: glsl: conditions are evaluated with macros and constants", "[
     INFO(condition);
     CHECK(after("#if " + std::string(condition) + "\na\n#endif") == (holds ? "a" : ""));
   }
+}
+
+TEST_CASE("opengl: glsl: each operator of a condition, and which of two binds first", "[opengl][glsl]") {
+  const std::pair<const char*, std::int64_t> expressions[] = {
+      {"3 || 4", 1}, {"3 || 0", 1}, {"0 || 4", 1}, {"0 || 0", 0},
+      {"3 && 4", 1}, {"3 && 0", 0}, {"0 && 4", 0}, {"0 && 0", 0},
+      {"12 | 10", 14}, {"12 ^ 10", 6}, {"12 & 10", 8},
+      {"3 == 3", 1}, {"3 == 4", 0}, {"3 != 3", 0}, {"3 != 4", 1},
+      {"3 < 4", 1}, {"4 < 4", 0}, {"5 < 4", 0}, {"3 > 4", 0}, {"4 > 4", 0}, {"5 > 4", 1},
+      {"3 <= 4", 1}, {"4 <= 4", 1}, {"5 <= 4", 0}, {"3 >= 4", 0}, {"4 >= 4", 1}, {"5 >= 4", 1},
+      {"3 << 4", 48}, {"48 >> 4", 3}, {"-8 >> 1", -4}, {"1 << 63 >> 62", -2},
+      {"7 + 5", 12}, {"7 - 5", 2}, {"7 * 5", 35},
+      {"37 / 5", 7}, {"37 % 5", 2}, {"-37 / 5", -7}, {"-37 % 5", -2}, {"37 / -1", -37}, {"37 % -1", 0},
+      {"-5", -5}, {"- -5", 5}, {"+5", 5}, {"!5", 0}, {"!0", 1}, {"!1", 0}, {"!!5", 1}, {"~5", -6},
+      // In 64 bits that wrap around.
+      {"9223372036854775807 + 1 < 0", 1}, {"(1 << 63) - 1 > 0", 1}, {"(1 << 63) / -1 < 0", 1}, {"(1 << 63) % -1", 0},
+      // What has no value makes the whole condition 0.
+      {"2 + 5 / 0", 0}, {"2 + 5 % 0", 0}, {"2 + (1 << 64)", 0}, {"2 + (1 >> 64)", 0}, {"2 + (1 << -1)", 0},
+      {"2 + (1 >> -1)", 0}, {"2 +", 0}, {"2 + (3", 0}, {"2 3", 0},
+      // Numbers and names.
+      {"0xFF", 255}, {"0XfFu", 255}, {"017", 15}, {"0", 0}, {"12U", 12}, {"2 + 08", 0}, {"2 + 12f", 0}, {"2 + 0x", 0},
+      {"2 + unknown", 2},
+      // From the operator that binds least to the one that binds most; the weaker one first, then last.
+      {"1 || 0 && 0", 1}, {"0 && 0 || 1", 1},
+      {"0 && 1 | 2", 0}, {"2 | 0 && 0", 0},
+      {"1 | 1 ^ 1", 1}, {"1 ^ 1 | 1", 1},
+      {"1 ^ 1 & 0", 1}, {"0 & 1 ^ 1", 1},
+      {"2 & 2 == 2", 0}, {"2 == 2 & 2", 0}, {"2 & 2 != 3", 0}, {"3 != 2 & 2", 0},
+      {"3 == 2 < 3", 0}, {"0 < 2 == 1", 1}, {"1 == 3 > 2", 1}, {"2 == 2 <= 3", 0}, {"1 == 3 >= 2", 1},
+      {"1 < 1 << 1", 1}, {"1 << 1 < 1", 0}, {"1 < 4 >> 1", 1},
+      {"1 << 1 + 1", 4}, {"1 + 1 << 1", 4}, {"8 >> 2 - 1", 4},
+      {"2 + 3 * 4", 14}, {"2 * 3 + 4", 10}, {"9 - 8 / 4", 7}, {"9 - 7 % 4", 6},
+      {"-2 * 3", -6}, {"!0 + 1", 2}, {"~0 & 6", 6}, {"(2 + 3) * 4", 20},
+      // Of the same rank from the left.
+      {"9 - 4 - 3", 2}, {"9 - 4 + 3", 8}, {"64 / 4 / 2", 8}, {"64 / 4 * 2", 32}, {"7 % 4 * 2", 6},
+      {"1 << 2 << 3", 32}, {"5 > 4 > 3", 0}, {"3 == 3 == 3", 0}, {"3 != 3 == 0", 1}, {"2 <= 1 >= 0", 1}};
+  for (const auto& [text, expected] : expressions) {
+    INFO(text);
+    const std::vector<Token> tokens = tokens_of(text);
+    CHECK(value_of_condition(tokens) == expected);
+  }
+}
+
+TEST_CASE("opengl: glsl: defined() tells what is a macro, with brackets and without", "[opengl][glsl]") {
+  const std::pair<const char*, bool> conditions[] = {{"defined A", true},
+                                                     {"defined(A)", true},
+                                                     {"defined ( A ) && 1", true},
+                                                     {"defined B", false},
+                                                     {"defined(B)", false},
+                                                     {"!defined(A)", false},
+                                                     {"!defined(B)", true},
+                                                     {"defined(A) && defined A && !defined B", true},
+                                                     {"defined B || defined(A)", true},
+                                                     {"defined(A) + defined A + defined(B) == 2", true},
+                                                     {"defined", false},
+                                                     {"defined(", false}};
+  for (const auto& [condition, holds] : conditions) {
+    INFO(condition);
+    CHECK(after("#define A\n#if " + std::string(condition) + "\nyes\n#else\nno\n#endif") == (holds ? "yes" : "no"));
+  }
+}
+
+TEST_CASE("opengl: glsl: ## joins two parts to one of 1024 characters at most", "[opengl][glsl]") {
+  const std::string left(1000, 'x');
+  const auto pasted = [&left](std::size_t more) {
+    return after("#define JOIN(a, b) a##b\nJOIN(" + left + ", " + std::string(more, 'y') + ")");
+  };
+  CHECK(pasted(1) == left + "y");
+  CHECK(pasted(24) == left + std::string(24, 'y'));
+  CHECK(pasted(25) == left);  // the second part is left out
 }
 
 TEST_CASE("opengl: glsl: macros are expanded where they are used", "[opengl][glsl]") {
