@@ -27,6 +27,7 @@ constexpr unsigned condition_satisfied = 0x911C;
 constexpr unsigned wait_failed = 0x911D;
 constexpr unsigned gl_timestamp = 0x8E28;
 constexpr unsigned gl_query_result = 0x8866;
+constexpr unsigned gl_atomic_counter_buffer = 0x92C0;
 
 using kiln::support::GlCall;
 
@@ -161,9 +162,21 @@ unsigned query_devices(int most, void** devices, int* count) {
   return 1;
 }
 
+// Of a device of the machine.
+const char* query_real_device_string(void* device, int name) {
+  const auto query = real_as<const char*(void*, int)>("eglQueryDeviceStringEXT");
+  if (switches.software_node.empty() || (name != egl_extensions && name != egl_render_node)) return query(device, name);
+  const char* const extensions = query(device, egl_extensions);
+  if (extensions == nullptr || std::strstr(extensions, "EGL_MESA_device_software") == nullptr) {
+    return query(device, name);
+  }
+  if (name == egl_render_node) return switches.software_node.c_str();
+  return "EGL_MESA_device_software EGL_EXT_device_drm EGL_EXT_device_drm_render_node";
+}
+
 const char* query_device_string(void* device, int name) {
   const int fake = fake_index(device);
-  if (fake < 0) return real_as<const char*(void*, int)>("eglQueryDeviceStringEXT")(device, name);
+  if (fake < 0) return query_real_device_string(device, name);
   if (name == egl_extensions) return "EGL_EXT_device_drm EGL_EXT_device_drm_render_node";
   return name == egl_render_node ? switches.extra_nodes[fake].c_str() : nullptr;
 }
@@ -171,6 +184,81 @@ const char* query_device_string(void* device, int name) {
 void* get_platform_display(unsigned platform, void* device, const int* attributes) {
   if (fake_index(device) >= 0) return nullptr;
   return real_as<void*(unsigned, void*, const int*)>("eglGetPlatformDisplayEXT")(platform, device, attributes);
+}
+
+unsigned create_program() {
+  const unsigned name = real_as<unsigned()>("glCreateProgram")();
+  if (name != 0) ++switches.programs;
+  return name;
+}
+
+void delete_program(unsigned name) {
+  if (name != 0) --switches.programs;
+  real_as<void(unsigned)>("glDeleteProgram")(name);
+}
+
+int names_in(int count, const unsigned* names) {
+  int found = 0;
+  for (int i = 0; i < count; ++i) found += names[i] != 0 ? 1 : 0;
+  return found;
+}
+
+void gen_textures(int count, unsigned* names) {
+  real_as<void(int, unsigned*)>("glGenTextures")(count, names);
+  switches.textures += names_in(count, names);
+}
+
+void delete_textures(int count, const unsigned* names) {
+  switches.textures -= names_in(count, names);
+  real_as<void(int, const unsigned*)>("glDeleteTextures")(count, names);
+}
+
+void gen_buffers(int count, unsigned* names) {
+  real_as<void(int, unsigned*)>("glGenBuffers")(count, names);
+  switches.buffers += names_in(count, names);
+}
+
+void delete_buffers(int count, const unsigned* names) {
+  switches.buffers -= names_in(count, names);
+  real_as<void(int, const unsigned*)>("glDeleteBuffers")(count, names);
+}
+
+void note_binding(unsigned target, unsigned index, unsigned name) {
+  if (target != gl_atomic_counter_buffer || index >= 32) return;
+  if (name != 0) {
+    switches.counter_buffers |= 1u << index;
+  } else {
+    switches.counter_buffers &= ~(1u << index);
+  }
+}
+
+void bind_buffer_base(unsigned target, unsigned index, unsigned name) {
+  note_binding(target, index, name);
+  real_as<void(unsigned, unsigned, unsigned)>("glBindBufferBase")(target, index, name);
+}
+
+void bind_buffer_range(unsigned target, unsigned index, unsigned name, long offset, long bytes) {
+  note_binding(target, index, name);
+  real_as<void(unsigned, unsigned, unsigned, long, long)>("glBindBufferRange")(target, index, name, offset, bytes);
+}
+
+bool makes_context(void* device) {
+  constexpr unsigned device_platform = 0x313F, opengl_api = 0x30A2;
+  constexpr int version_4_3_core[] = {0x3098, 4, 0x30FB, 3, 0x30FD, 1, egl_none};
+  void* const display = real_as<void*(unsigned, void*, const int*)>("eglGetPlatformDisplayEXT")(device_platform, device,
+                                                                                               nullptr);
+  if (display == nullptr) return false;
+  if (real_as<unsigned(void*, int*, int*)>("eglInitialize")(display, nullptr, nullptr) == 0) return false;
+  if (real_as<unsigned(unsigned)>("eglBindAPI")(opengl_api) == 0) return false;
+  void* const context = real_as<void*(void*, void*, void*, const int*)>("eglCreateContext")(display, nullptr, nullptr,
+                                                                                          version_4_3_core);
+  if (context == nullptr) return false;
+  const auto make_current = real_as<unsigned(void*, void*, void*, void*)>("eglMakeCurrent");
+  const bool is_current = make_current(display, nullptr, nullptr, context) != 0;
+  make_current(display, nullptr, nullptr, nullptr);
+  real_as<unsigned(void*, void*)>("eglDestroyContext")(display, context);
+  real_as<unsigned()>("eglReleaseThread")();
+  return is_current;
 }
 
 template <class Signature>
@@ -183,6 +271,18 @@ Function wrapper(Signature* function) {
 namespace kiln::support {
 
 EglSwitches& egl_switches() noexcept { return switches; }
+
+bool egl_makes_a_context() {
+  const auto query = real_as<unsigned(int, void**, int*)>("eglQueryDevicesEXT");
+  int count = 0;
+  if (query == nullptr || query(0, nullptr, &count) == 0 || count <= 0) return false;
+  std::vector<void*> devices(static_cast<std::size_t>(count));
+  if (query(count, devices.data(), &count) == 0) return false;
+  for (int i = 0; i < count; ++i) {
+    if (makes_context(devices[static_cast<std::size_t>(i)])) return true;
+  }
+  return false;
+}
 
 void begin_gl_log() {
   const std::lock_guard lock(log_mutex);
@@ -208,6 +308,14 @@ extern "C" Function eglGetProcAddress(const char* name) {
       {"glMapBufferRange", wrapper(map_buffer_range)},
       {"glFenceSync", wrapper(fence_sync)},
       {"glFlush", wrapper(flush)},
+      {"glCreateProgram", wrapper(create_program)},
+      {"glDeleteProgram", wrapper(delete_program)},
+      {"glGenTextures", wrapper(gen_textures)},
+      {"glDeleteTextures", wrapper(delete_textures)},
+      {"glGenBuffers", wrapper(gen_buffers)},
+      {"glDeleteBuffers", wrapper(delete_buffers)},
+      {"glBindBufferBase", wrapper(bind_buffer_base)},
+      {"glBindBufferRange", wrapper(bind_buffer_range)},
       {"glGetInteger64v", wrapper(get_integer64)},
       {"glGetQueryObjectui64v", wrapper(get_query_object)},
       {"eglCreateContext", wrapper(create_context)},

@@ -25,9 +25,16 @@ struct EglSwitches {
   std::atomic<bool> hide_platforms{false};      // no platform at all
   std::atomic<std::int64_t> clock_ahead_ns{0};  // of the device's clock, as if it were not the host's own
   std::string extra_nodes[2];  // not empty: a listed device with this render node, which cannot be opened
+  std::string software_node;   // not empty: what a listed software device says is its render node
+  std::atomic<int> programs{0}, textures{0}, buffers{0};  // counted: made, and not deleted yet
+  std::atomic<unsigned> counter_buffers{0};  // bit i: a buffer is bound at point i of the atomic counters
 };
 
 EglSwitches& egl_switches() noexcept;
+
+// Whether the machine's own EGL makes a context of OpenGL 4.3 for a device that it lists; asked without Kiln. The
+// calling thread has no context before and after.
+bool egl_makes_a_context();
 
 // A call that works on buffers, or orders such calls. copied: glCopyBufferSubData, glBufferSubData and
 // glGetBufferSubData.
