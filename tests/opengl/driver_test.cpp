@@ -181,6 +181,49 @@ TEST_CASE("opengl: without device enumeration the surfaceless platform serves", 
   CHECK(gl.device().info().kind == real.device().info().kind);
 }
 
+TEST_CASE("opengl: where EGL makes a context of OpenGL 4.3, a device opens", "[opengl][driver]") {
+  if (!egl_makes_a_context()) {
+    WARN("skipped: EGL makes no context of OpenGL 4.3 here");
+    return;
+  }
+  PluginUnderTest plugin("opengl");
+  std::size_t opened = 0;
+  std::string why_not;
+  for (const DeviceInfo& info : plugin.driver().enumerate()) {
+    const auto device = plugin.driver().open(info.id);
+    if (device) {
+      ++opened;
+    } else {
+      why_not += device.error().text() + "\n";
+    }
+  }
+  INFO(why_not);
+  CHECK(opened > 0);  // the cases that skip where no device opens rely on it
+}
+
+TEST_CASE("opengl: a software device shares no memory, also where it has a render node", "[opengl][driver]") {
+  OpenGl real;
+  if (!real.usable()) return;
+  if (real.device().info().kind != DeviceKind::software) {
+    WARN("skipped: the first device of this machine is no software device");
+    return;
+  }
+  const NodeFile node("kiln-software-node");
+  egl_switches().software_node = node.path();
+  OpenGl gl(with_library(KILN_WRAPPING_EGL));
+  const bool usable = gl.usable();
+  egl_switches().software_node.clear();
+  REQUIRE(usable);
+  const DeviceInfo& info = gl.device().info();
+  CHECK(info.kind == DeviceKind::software);
+  CHECK(info.physical_id == "");
+  CHECK_FALSE(info.shares_memory);
+  const auto imported = gl.device().create_buffer({64, BufferUsage::upload, {}, 0});
+  REQUIRE_FALSE(imported.has_value());
+  CHECK(imported.error().code == StatusCode::unsupported);
+  CHECK_THAT(imported.error().message, Catch::Contains("cannot be imported by file descriptor"));
+}
+
 TEST_CASE("opengl: a driver that refuses robustness still gives a context", "[opengl][driver]") {
   OpenGl real;
   if (!real.usable()) return;

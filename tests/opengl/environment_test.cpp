@@ -122,6 +122,38 @@ TEST_CASE("opengl: child: where the driver's cache lies", "[.driver_cache]") {
   CHECK(settled_files_below(folder) == before + 2);
 }
 
+TEST_CASE("opengl: a setting that the environment agrees with is not warned of", "[opengl][environment]") {
+  const ChildResult child =
+      run_child("[.agreeing_environment]", {{"LP_NATIVE_VECTOR_WIDTH", "256"}, {"LP_NUM_THREADS", "3"}});
+  INFO(child.output);
+  CHECK(child.status == 0);
+}
+
+TEST_CASE("opengl: child: settings beside the environment", "[.agreeing_environment]") {
+  struct Warnings : LogSink {
+    void write(LogLevel, std::string_view component, std::string_view message) noexcept override {
+      text += std::string(component) + ": " + std::string(message) + "\n";
+    }
+    std::string text;
+  };
+  PluginUnderTest plugin("opengl");
+  WorkCounters counters;
+  const auto& make = plugin.registry().drivers().at("opengl").make;
+  const auto warned = [&](PluginSettings settings) {
+    Warnings warnings;
+    const auto driver = make({{&warnings, LogLevel::warning}, &counters, {}, nullptr, std::move(settings)});
+    REQUIRE(driver.has_value());
+    return warnings.text;
+  };
+  CHECK(warned({{"vector_width", std::int64_t{256}}, {"threads", std::int64_t{3}}}) == "");
+  CHECK(warned({{"vector_width", std::int64_t{0}}, {"threads", std::int64_t{-1}}}) == "");  // left to the driver
+  CHECK(warned({{"vector_width", std::int64_t{512}}}) ==
+        "opengl: [plugin.opengl] vector_width = 512 has no effect: LP_NATIVE_VECTOR_WIDTH is '256' in this process's "
+        "environment\n");
+  CHECK(warned({{"threads", std::int64_t{0}}}) ==
+        "opengl: [plugin.opengl] threads = 0 has no effect: LP_NUM_THREADS is '3' in this process's environment\n");
+}
+
 TEST_CASE("opengl: a driver without binary formats keeps nothing and says so", "[.no_binaries]") {
   OpenGl gl;
   if (!gl.usable()) return;

@@ -146,4 +146,31 @@ TEST_CASE("opengl: what a pass left in device memory is read after a barrier, by
   }
 }
 
+TEST_CASE("opengl: a read through the staging memory waits until its copy is done, or the context is lost",
+          "[opengl][ordering]") {
+  constexpr unsigned innocent_context_reset = 0x8254;
+  OpenGl gl = opened("staging");
+  if (!gl.usable()) return;
+  const std::vector<float> values(64, 3.0f);
+  const auto buffer = buffer_of(gl.device(), values, BufferUsage::storage);
+  contents(*buffer);  // the staging buffers are made
+  egl_switches().waits_to_expire = 3;
+  begin_gl_log();
+  const std::vector<float> found = contents(*buffer);
+  const Calls calls = end_gl_log();
+  CHECK(egl_switches().waits_to_expire.exchange(0) == 0);
+  CHECK(found == values);
+  CHECK(count(calls, What::fenced) == 1);
+  CHECK(count(calls, What::waited) >= 4);  // three that expire, and what succeeds
+
+  egl_switches().waits_to_expire = 3;
+  egl_switches().reset_status = innocent_context_reset;
+  std::byte bytes[4] = {};
+  const Status lost = buffer->read(0, bytes);
+  egl_switches().reset_status = 0;
+  CHECK(egl_switches().waits_to_expire.exchange(0) == 2);  // the first one that expires asks for the context
+  CHECK(lost.code == StatusCode::device_lost);
+  CHECK_THAT(lost.message, Catch::Contains("GL_INNOCENT_CONTEXT_RESET"));
+}
+
 }  // namespace kiln::support

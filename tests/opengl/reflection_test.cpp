@@ -137,7 +137,9 @@ TEST_CASE("opengl: reflection: uniforms, members of blocks and counters become r
   const std::string text =
       "#version 430\n"
       "struct Lamp { int power; };\n"
-      "layout(std140, binding = 5) uniform Params { vec4 light; float idle; Lamp lamp; float steps[3]; mat3 turn; } p;\n"
+      "layout(std140, binding = 5) uniform Params {\n"
+      "  vec4 light; float idle; Lamp lamp; float steps[3]; mat3 turn;\n"
+      "} p;\n"
       "uniform mat4 view;\n"
       "uniform ivec2 places[3];\n"
       "uniform mat2x3 skew;\n"

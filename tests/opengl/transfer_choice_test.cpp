@@ -1,7 +1,9 @@
 // Which way bytes take where the settings leave it open: measured once, kept as a note, overruled by the settings.
 #include <catch2/catch.hpp>
+#include <cstdio>
 #include <map>
 #include <mutex>
+#include <string>
 
 #include "opengl/support/kernels.hpp"
 #include "opengl/support/wrapping_egl.hpp"
@@ -41,6 +43,23 @@ class Notes final : public DriverNotes {
 
   std::mutex mutex_;
   Kept notes_;
+};
+
+// The line that tells how long both ways took; empty: there was none.
+class TransferLog final : public LogSink {
+ public:
+  void write(LogLevel, std::string_view, std::string_view message) noexcept override {
+    const std::lock_guard lock(mutex_);
+    if (message.find(" there and back takes ") != std::string_view::npos) line_ = message;
+  }
+  std::string line() const {
+    const std::lock_guard lock(mutex_);
+    return line_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::string line_;
 };
 
 struct Seen {
@@ -89,6 +108,33 @@ TEST_CASE("opengl: ways of transfer are compared once for a driver, and the choi
   notes.put_transfer("by pigeon");
   CHECK(first_buffer(&notes)->copies > 0);
   CHECK((notes.transfer() == "mapped" || notes.transfer() == "staged"));
+}
+
+TEST_CASE("opengl: the log tells both times, and the choice is the faster way", "[opengl][transfer]") {
+  constexpr unsigned long long hour_us = 3'600'000'000;
+  TransferLog log;
+  Notes notes;
+  OpenGl gl;
+  gl.plugin().lend(notes);
+  gl.plugin().listen({&log, LogLevel::info});
+  if (!gl.usable()) return;
+  REQUIRE(gl.device().create_buffer({64, BufferUsage::upload, {}, -1}).has_value());
+  const std::string line = log.line();
+  INFO(line);
+  const std::size_t at = line.find("1 MiB there and back takes ");
+  REQUIRE(at != std::string::npos);
+  unsigned long long mapped_us = 0, staged_us = 0;
+  char word[16] = {};
+  const int read = std::sscanf(line.c_str() + at, "1 MiB there and back takes %llu us mapped and %llu us staged: %15s",
+                               &mapped_us, &staged_us, word);
+  REQUIRE(read == 3);
+  CHECK(mapped_us > 0);
+  CHECK(mapped_us < hour_us);
+  CHECK(staged_us > 0);
+  CHECK(staged_us < hour_us);
+  CHECK(std::string(word) == notes.transfer());
+  if (2 * mapped_us < staged_us) CHECK(std::string(word) == "mapped");  // clearly, whatever the device is
+  if (2 * staged_us < mapped_us) CHECK(std::string(word) == "staged");
 }
 
 TEST_CASE("opengl: the settings overrule what was kept, and nothing is compared for them", "[opengl][transfer]") {
