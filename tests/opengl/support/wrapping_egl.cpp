@@ -273,6 +273,9 @@ namespace kiln::support {
 EglSwitches& egl_switches() noexcept { return switches; }
 
 bool egl_makes_a_context() {
+  const auto query_text = real_as<const char*(void*, int)>("eglQueryString");
+  const char* const extensions = query_text == nullptr ? nullptr : query_text(nullptr, egl_extensions);
+  if (extensions == nullptr || std::strstr(extensions, "EGL_EXT_platform_device") == nullptr) return false;
   const auto query = real_as<unsigned(int, void**, int*)>("eglQueryDevicesEXT");
   int count = 0;
   if (query == nullptr || query(0, nullptr, &count) == 0 || count <= 0) return false;
