@@ -4,7 +4,10 @@
 
 #include <catch2/catch.hpp>
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -49,6 +52,15 @@ std::string contents(const std::filesystem::path& file) {
   std::ostringstream text;
   text << in.rdbuf();
   return text.str();
+}
+
+// The sources in a page of `kiln report`.
+nlohmann::json sources_in(const std::filesystem::path& page) {
+  const std::string html = contents(page), opening = "<script type=\"application/json\" id=\"data\">";
+  const std::size_t begin = html.find(opening);
+  REQUIRE(begin != std::string::npos);
+  const std::size_t from = begin + opening.size();
+  return nlohmann::json::parse(html.substr(from, html.find("</script>", from) - from)).at("sources");
 }
 
 }  // namespace
@@ -242,6 +254,35 @@ TEST_CASE("tune audit measures winners again, marks what does not hold, and lift
   CHECK(contents(folder / "all.tsv") == text);
   CHECK(run_kiln({"tune", "audit", "--device", "opengl:77", "--cache-dir", folder / "cache"}).status == 2);
   CHECK(audit({"--sample", "0"}).status == 2);
+
+  // With two winners more, and an end while the first one waits for its turn: no other one is begun.
+  const std::filesystem::path file = folder / "cache/tuning.tsv";
+  auto lines = tuning_lines(file);
+  const auto won = std::ranges::find(lines, "winner", &TuningLine::verdict);
+  REQUIRE(won != lines.end());
+  const TuningLine winner = *won;
+  for (const char* filters : {" k=16 ", " k=8 "}) {
+    TuningLine other = winner;
+    std::string& spec = other.fields.at(TuningLine::spec);
+    const std::size_t at = spec.find(" k=32 ");
+    REQUIRE(at != std::string::npos);
+    spec.replace(at, 6, filters);
+    lines.push_back(std::move(other));
+  }
+  std::ofstream(file, std::ios::binary | std::ios::trunc) << tuning_text(lines);
+  const int turn = open((folder / "cache/tuning.lock").c_str(), O_RDWR | O_CLOEXEC);
+  REQUIRE(turn >= 0);
+  const bool is_taken = flock(turn, LOCK_EX | LOCK_NB) == 0;
+  ProcessOptions options;
+  options.interrupt_when = "another process tunes";
+  const Finished ended = run_kiln(
+      {"tune", "audit", "--device", "opengl:0", "--progress", "plain", "--cache-dir", folder / "cache"}, options);
+  close(turn);
+  INFO(ended.err << ended.out);
+  CHECK(is_taken);
+  CHECK(ended.status == -SIGINT);
+  CHECK(ended.out == "");
+  CHECK_THAT(ended.err, Contains("opengl:0: winner 0 of 3") && !Contains("winner 1 of 3"));
 }
 
 TEST_CASE("tune import takes in what another folder measured, newer records only, and refuses what is no database") {
@@ -275,4 +316,38 @@ TEST_CASE("tune import takes in what another folder measured, newer records only
   CHECK_THAT(other.err, Contains("found 'something else'") && Contains("expected 'kiln-tuning 1'"));
   CHECK(import(folder / "missing.tsv").status == 2);
   CHECK(contents(folder / "elsewhere/tuning.tsv") == taken);
+}
+
+TEST_CASE("a page of kiln report holds every whole record of a tuning database, and counts the damaged ones") {
+  const TemporaryFolder folder;
+  const std::vector<TuningLine> lines = {
+      {{"a device", "a shape", "fast", "winner", "1700000000", "0123", "1e-7", "1e-6", "2000000,1900000,2100000",
+        "1500000,1400000,1600000", ""}},
+      {{"a device", "a shape", "wrong", "rejected", "1700000001", "4567", "0", "0", "", "", "3 of 8 outputs"}}};
+  const auto file = folder.write("tuning.tsv", tuning_text(lines) + "no record\n");
+  const Finished made = run_kiln({"report", file, "--output", folder / "page.html"});
+  INFO(made.err << made.out);
+  if (made.err.find("it is built where Chart.js is installed") != std::string::npos) {
+    WARN("skipped: Chart.js is not installed");
+    return;
+  }
+  REQUIRE(made.status == 0);
+  const auto sources = sources_in(folder / "page.html");
+  REQUIRE(sources.size() == 1);
+  CHECK(sources[0].at("kind") == "tuning");
+  const auto content = sources[0].at("content");
+  CHECK(content.at("damaged") == 1);
+  REQUIRE(content.at("records").size() == 2);
+  const auto winner = content.at("records")[0], rejected = content.at("records")[1];
+  CHECK(winner.at("device") == "a device");
+  CHECK(winner.at("spec") == "a shape");
+  CHECK(winner.at("variant") == "fast");
+  CHECK(winner.at("verdict") == "winner");
+  CHECK(winner.at("wall_ms") == nlohmann::json::array({1.9, 2.0, 2.1}));
+  CHECK(winner.at("why") == "");
+  CHECK(rejected.at("spec") == "a shape");
+  CHECK(rejected.at("variant") == "wrong");
+  CHECK(rejected.at("verdict") == "rejected");
+  CHECK(rejected.at("wall_ms").empty());
+  CHECK(rejected.at("why") == "3 of 8 outputs");
 }
