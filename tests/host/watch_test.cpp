@@ -8,6 +8,7 @@
 #include <catch2/catch.hpp>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -92,6 +93,8 @@ class Screen {
   }
   int terminal() const { return slave_; }
   std::string read_new() const {
+    pollfd waiting{master_, POLLIN, 0};
+    REQUIRE(poll(&waiting, 1, 20'000) == 1);  // else nothing was written
     char bytes[8192];
     const ssize_t got = read(master_, bytes, sizeof bytes);
     REQUIRE(got > 0);

@@ -88,6 +88,13 @@ TEST_CASE("compare_bench: times of two processors say nothing, ratios and counts
   CHECK(changes[0].change == Change::worse);  // c
   CHECK(changes[1].change == Change::worse);  // r
   CHECK(changes[2].change == Change::incomparable);
+  CHECK(changes[0].of == "c");
+  CHECK(changes[0].before == "3 calls");
+  CHECK(changes[0].after == "4 calls");
+  CHECK(changes[1].of == "ratio to a peer");
+  CHECK(changes[1].before == "3x (2.8 to 3.2)");
+  CHECK(changes[1].after == "1x (0.9 to 1.1)");
+  CHECK(changes[2].of == "t");
 }
 
 TEST_CASE("compare_bench: counts are exact, and every difference of them counts") {
@@ -100,6 +107,8 @@ TEST_CASE("compare_bench: counts are exact, and every difference of them counts"
   REQUIRE(changes.size() == 2);
   CHECK(changes[0].change == Change::missing);
   CHECK(changes[1].change == Change::added);
+  CHECK(changes[0].of == "old");
+  CHECK(changes[1].of == "new");
   for (const FigureChange& change : changes) {
     CHECK(is_regression(change, Compared::counts));
     CHECK_FALSE(is_regression(change, Compared::everything));

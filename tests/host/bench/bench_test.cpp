@@ -68,6 +68,13 @@ class FakePrograms {
   TemporaryFolder folder_;
 };
 
+// What a command of the shell prints, as `kiln bench` names it: "not known" where there is nothing.
+std::string said_by(const std::string& command) {
+  std::string said = run_process({"sh", "-c", command}).out;
+  while (!said.empty() && said.back() == '\n') said.pop_back();
+  return said.empty() ? "not known" : said;
+}
+
 }  // namespace
 
 TEST_CASE("kiln bench: what a program writes is in the file and in the table") {
@@ -87,6 +94,9 @@ TEST_CASE("kiln bench: what a program writes is in the file and in the table") {
   CHECK((json["commit"].is_null() ||
          json["commit"].get<std::string>().size() >= 40));  // null: sources that are no checkout
   CHECK(json["machine"]["memory_bytes"] > 1'000'000);
+  CHECK(json["machine"]["cpu"] == said_by("sed -n 's/^model name[^:]*:[[:space:]]*//p' /proc/cpuinfo | head -n 1"));
+  CHECK(json["machine"]["os"] == said_by(". /etc/os-release && echo \"$PRETTY_NAME\""));
+  CHECK(json["machine"]["kernel"] == said_by("uname -r"));
   CHECK(json["machine"]["noise_percent"] >= 0);
   CHECK(json["machine"]["versions"]["peer"] == "1.2");
   REQUIRE(json["areas"].size() == 1);
