@@ -114,6 +114,55 @@ TEST_CASE("sharing: push and pull by hand, and the status of a remote") {
   CHECK(unread.json()["counts"].is_null());
 }
 
+TEST_CASE("sharing: push, pull and the status of a remote are told in words") {
+  const SharingUser writer, reader, stranger;
+  const TemporaryFolder share;
+  const std::string url = "file://" + share.path().string(), product = tiny_gemm("product");
+  // What the verb says of the remote, behind its address.
+  const auto said = [&](const SharingUser& user, const std::vector<std::string>& words) -> std::string {
+    const Finished finished = user.kiln(words);
+    INFO(finished.err << finished.out);
+    CHECK(finished.status == 0);
+    REQUIRE(finished.out.starts_with(url));
+    return finished.out.substr(url.size());
+  };
+  REQUIRE(writer.kiln({"cache", "key", "create", "ci"}).status == 0);
+  REQUIRE(writer.run(writer.folder.write("local.toml", product)).status == 0);
+  const std::string write = writer.folder.write("write.toml", remote(url, true) + product);
+  const std::string some = "[1-9][0-9]* programs?, [0-9.]+ ([KM]i)?B\n", none = "0 programs, 0 B; [1-9][0-9]* ";
+  CHECK_THAT(said(writer, {"cache", "push", write}), Catch::Matches(": wrote " + some));
+  CHECK_THAT(said(writer, {"cache", "push", write}), Catch::Matches(": wrote " + none + "there already\n"));
+
+  REQUIRE(reader.kiln({"cache", "key", "trust", "ci", writer.public_key(), "--until", "2099-12-31"}).status == 0);
+  const std::string read = reader.folder.write("read.toml", remote(url, false) + product);
+  CHECK_THAT(said(reader, {"cache", "pull", read}), Catch::Matches(": stored " + some));
+  CHECK_THAT(said(reader, {"cache", "pull", read}), Catch::Matches(": stored " + none + "stored already\n"));
+  std::vector<std::filesystem::path> stored;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(reader.folder / "cache")) {
+    if (entry.path().extension() == ".bin") stored.push_back(entry.path());
+  }
+  REQUIRE_FALSE(stored.empty());
+  for (const std::filesystem::path& file : stored) {
+    std::filesystem::path aside = file;
+    std::filesystem::rename(file, aside.replace_extension(".quarantined"));
+  }
+  CHECK_THAT(said(reader, {"cache", "pull", read}),
+             Catch::Matches(": stored " + none + "that crashed a process here\n"));
+
+  CHECK_THAT(said(writer, {"cache", "remote", "status", write}), Catch::StartsWith(" (read_write)\n  answers in "));
+  CHECK_THAT(said(reader, {"cache", "remote", "status", read}),
+             Catch::StartsWith(" (read)\n  answers in ") &&
+                 Contains("\n  accepts key 'ci' (trusted, until 2099-12-31)\n"));
+  const Finished unknown = stranger.kiln(
+      {"cache", "remote", "status", stranger.folder.write("read.toml", remote(url, false) + product)});
+  CHECK(unknown.status == 1);
+  CHECK_THAT(unknown.out, Contains("\n  no writer is accepted, so nothing is read\n") && !Contains("accepts key"));
+  const Finished absent = reader.kiln({"cache", "remote", "status",
+                                       reader.folder.write("absent.toml", remote("file:///there/is/none", false))});
+  CHECK(absent.status == 1);
+  CHECK_THAT(absent.out, Catch::StartsWith("file:///there/is/none (read)\n  does not answer: "));
+}
+
 TEST_CASE("sharing: push skips a damaged program, writes the others, and ends with status 1") {
   const SharingUser writer;
   const TemporaryFolder share;
@@ -175,6 +224,14 @@ TEST_CASE("sharing: tuned winners travel signed, and are measured before they ar
   const Finished again = reader.kiln({"tune", "pull", read, "--device", device, "--json"});
   CHECK(again.json()["devices"][0]["remotes"][0]["taken"] == 0);
   CHECK(again.json()["devices"][0]["waiting"] == 0);
+  CHECK_THAT(reader.kiln({"tune", "pull", read, "--device", device}).out,
+             Catch::StartsWith(url + ": 0 winners for opengl:0") && !Contains("are used"));
+  const SharingUser fourth;
+  REQUIRE(fourth.kiln({"cache", "key", "trust", "ci", writer.public_key()}).status == 0);
+  const Finished told = fourth.kiln({"tune", "pull", config(fourth, remote(url, false)), "--device", device});
+  INFO(told.err << told.out);
+  CHECK_THAT(told.out, Catch::StartsWith(url + ": 1 winner for opengl:0\n") &&
+                           Catch::Matches("(.|\n)*\n[01] of 1 winner of other machines are used\n"));
 
   // Altered on the server, or signed by a key that was revoked: nothing comes in.
   SharingUser third;
@@ -393,7 +450,31 @@ TEST_CASE("sharing: where no program fits a target no layer is baked, which is a
   CHECK_THAT(baked.err, Contains("no layer is written"));
   CHECK(baked.json()["targets"][0]["unfitted"] == nlohmann::json::array({"twice"}));
   CHECK(baked.json()["layer"].is_null());
+  const Finished told = builder.kiln({"cache", "bake", config, "--for", "opengl:0", "--sign-with", "app", "--output",
+                                      builder.folder / "layer"});
+  INFO(told.err);
+  CHECK(told.status == 1);
+  CHECK(told.out ==
+        "opengl:0: 0 programs, 0 built now\n"
+        "  job 'twice' has no program for it: its source can only be built on the device\n");
   CHECK_FALSE(std::filesystem::exists(builder.folder / "layer"));
+}
+
+TEST_CASE("sharing: what was baked is told in words, the layer in the last line") {
+  const SharingUser builder;
+  REQUIRE(builder.kiln({"cache", "key", "create", "app"}).status == 0);
+  const std::string layer = builder.folder / "layer";
+  const std::string config = builder.folder.write(
+      "bake.toml", "[plugins]\nload = [\"opengl\", \"dynamic_shaders\"]\n" + tiny_gemm("product"));
+  const Finished baked =
+      builder.kiln({"cache", "bake", config, "--for", "opengl:0", "--sign-with", "app", "--output", layer});
+  INFO(baked.err << baked.out);
+  REQUIRE(baked.status == 0);
+  const std::size_t last = baked.out.find(layer + ": ");
+  REQUIRE(last != std::string::npos);
+  CHECK_THAT(baked.out.substr(0, last), Catch::Matches("opengl:0: [1-9][0-9]* programs?, [1-9][0-9]* built now\n"));
+  CHECK_THAT(baked.out.substr(last + layer.size()),
+             Catch::Matches(": [1-9][0-9]* programs?, [0-9.]+ ([KM]i)?B\n"));
 }
 
 TEST_CASE("sharing: SPIR-V and the driver's files of a Vulkan device are baked, and load with no build") {

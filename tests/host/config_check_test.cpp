@@ -191,6 +191,29 @@ TEST_CASE("what is missing for many rows of a table is told once") {
   CHECK(std::count(err.begin(), err.end(), '\n') == 1);
 }
 
+TEST_CASE("config check tells how many jobs and pipelines a valid file has") {
+  const TemporaryFolder folder;
+  const auto pipeline = [](const std::string& name) {
+    return "\n[[pipeline]]\nname = \"" + name + "\"\ntensors.x = { input = \"random:1\", shape = [1, 4] }\n" +
+           "tensors.y = { output = \"" + name + ".npy\" }\n[[pipeline.step]]\nname = \"classes\"\nop = \"gemm\"\n" +
+           "m = 1\nn = 5\nk = 4\nweights = \"random:3\"\ninput = \"x\"\noutput = \"y\"\n";
+  };
+  const struct {
+    std::string text, says;
+  } cases[] = {{"", "valid, 0 jobs"},
+               {tiny_gemm("one"), "valid, 1 job"},
+               {tiny_gemm("one") + tiny_gemm("two"), "valid, 2 jobs"},
+               {pipeline("net"), "valid, 0 jobs, 1 pipeline"},
+               {tiny_gemm("one") + pipeline("net") + pipeline("other"), "valid, 1 job, 2 pipelines"}};
+  for (const auto& one : cases) {
+    const auto file = folder.write("case.toml", one.text);
+    const Finished checked = run_kiln({"config", "check", file, "--cache-dir", folder / "cache"});
+    INFO(one.text << checked.err);
+    CHECK(checked.status == 0);
+    CHECK(checked.out == file.string() + ": " + one.says + "\n");
+  }
+}
+
 TEST_CASE("config check --device compiles, stores and runs nothing, and agrees with run") {
   const TemporaryFolder folder;
   write_tensor(folder / "x.npy", DType::f32, {4});

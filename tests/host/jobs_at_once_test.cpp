@@ -238,6 +238,29 @@ TEST_CASE("run: kernels in a chain of files, begun beside each other, give what 
   }
 }
 
+TEST_CASE("run: a job that is no kernel, or that runs several times, begins when the one before it has ended") {
+  const TemporaryFolder folder;
+  folder.write("doubles.comp", doubles);
+  for (const char* name : {"y.npy", "z.npy"}) {
+    REQUIRE(kiln::data::write_npy(folder / name, **kiln::HostTensor::create(kiln::DType::f32, {1000})).ok());
+  }
+  std::string second = doubling(2);  // of a file of its own, so that it need not wait for the first one
+  second.replace(second.find("y.npy"), 5, "z.npy");
+  const std::string kernels = doubling(1) + second;
+  const Extents large = {64, 112, 64};
+  ProcessOptions options;
+  options.interrupt_when = "built: program '";  // of the first job, which then has most of its runs before it
+  for (const std::string& jobs : {conv_3x3("one", large) + conv_3x3("two", large), kernels}) {
+    const Finished ended =
+        run_kiln({"run", folder.write("two.toml", jobs), "--repeat", "100000", "--progress", "plain", "--log", "debug",
+                  "--device", "opengl:0", "--cache-dir", folder / "cache"},
+                 options);
+    INFO(ended.err);
+    CHECK(ended.status == -SIGINT);
+    CHECK_THAT(ended.err, Contains("job 1 of 2: ") && !Contains("job 2 of 2: "));
+  }
+}
+
 TEST_CASE("--jobs: all of them are verified, told in the order of the file, and overlap on their device") {
   const TemporaryFolder folder;
   std::string file;

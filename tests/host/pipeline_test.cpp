@@ -85,6 +85,22 @@ TEST_CASE("a pipeline of kernels runs as one submission, and builds its program 
   CHECK(place.result("y.npy")[99] == 99.0f * 16 + 15);
 }
 
+TEST_CASE("a pipeline's table has a row for each step, with a rate where the operations are known") {
+  const Place place;
+  const std::string text =
+      pipeline(ends) + step("scale", "x", "output = \"a\", shape = [1, 1, 10, 10]") +
+      "[[pipeline.step]]\nname = \"layer\"\nop = \"conv2d\"\nc = 1\nh = 10\nw = 10\nk = 1\nr = 3\ns = 3\npad = 1\n"
+      "weights = \"random:1\"\ninput = \"a\"\noutput = \"y\"\n";
+  const Finished finished =
+      run_kiln({"run", place.folder.write("pipeline.toml", text), "--cache-dir", place.folder / "cache"});
+  INFO(finished.err << finished.out);
+  REQUIRE(finished.status == 0);
+  const std::string times = " +[a-z]+ +[0-9.]+ +[0-9.]+ +";  // behind the tier: of the build and of the run
+  CHECK_THAT(finished.out, Catch::Matches("job +device +tier +build ms +first ms +run ms +GFLOP/s +verified(.|\n)*"));
+  CHECK_THAT(finished.out, Catch::Matches("(.|\n)*\n  scale" + times + "– +–\n(.|\n)*"));
+  CHECK_THAT(finished.out, Catch::Matches("(.|\n)*\n  layer" + times + "[0-9.]+ +–\n(.|\n)*"));
+}
+
 TEST_CASE("a pipeline's loops exchange tensors after each round") {
   const Place place;
   const int rounds = GENERATE(1, 2, 7);

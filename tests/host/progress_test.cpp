@@ -6,6 +6,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <csignal>
+
 using namespace kiln::test;
 using Catch::Matchers::Contains;
 using kiln::WarmingState;
@@ -115,4 +117,17 @@ TEST_CASE("kiln cache warm and kiln run: on a terminal a line that is redrawn an
   CHECK_THAT(ran.err, Contains(wiped + "one") || Contains(wiped + "job"));
   CHECK(ran.err.ends_with(wiped));
   CHECK(kiln({"run"}, StandardOutput::pipe).err == "");
+}
+
+TEST_CASE("kiln run: on a terminal the line is redrawn while a job runs, until the time left is known") {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("long.toml", conv_3x3("long", {.channels = 64, .size = 56, .filters = 64}));
+  ProcessOptions options;
+  options.errors = StandardOutput::terminal;
+  options.interrupt_when = " left";
+  const Finished finished =
+      run_kiln({"run", file, "--device", "cpu", "--repeat", "10000", "--cache-dir", folder / "cache"}, options);
+  INFO(finished.err << finished.out);
+  CHECK(finished.status == -SIGINT);
+  CHECK_THAT(finished.err, Contains("\r\033[Kjob 1 of 1: long [") && Contains("] ") && Contains(" left"));
 }
