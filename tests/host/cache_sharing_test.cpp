@@ -150,15 +150,15 @@ TEST_CASE("sharing: push, pull and the status of a remote are told in words") {
              Catch::Matches(": stored " + none + "that crashed a process here\n"));
 
   CHECK_THAT(said(writer, {"cache", "remote", "status", write}), Catch::StartsWith(" (read_write)\n  answers in "));
-  CHECK_THAT(said(reader, {"cache", "remote", "status", read}),
-             Catch::StartsWith(" (read)\n  answers in ") &&
-                 Contains("\n  accepts key 'ci' (trusted, until 2099-12-31)\n"));
-  const Finished unknown = stranger.kiln(
-      {"cache", "remote", "status", stranger.folder.write("read.toml", remote(url, false) + product)});
+  CHECK_THAT(
+      said(reader, {"cache", "remote", "status", read}),
+      Catch::StartsWith(" (read)\n  answers in ") && Contains("\n  accepts key 'ci' (trusted, until 2099-12-31)\n"));
+  const Finished unknown =
+      stranger.kiln({"cache", "remote", "status", stranger.folder.write("read.toml", remote(url, false) + product)});
   CHECK(unknown.status == 1);
   CHECK_THAT(unknown.out, Contains("\n  no writer is accepted, so nothing is read\n") && !Contains("accepts key"));
-  const Finished absent = reader.kiln({"cache", "remote", "status",
-                                       reader.folder.write("absent.toml", remote("file:///there/is/none", false))});
+  const Finished absent = reader.kiln(
+      {"cache", "remote", "status", reader.folder.write("absent.toml", remote("file:///there/is/none", false))});
   CHECK(absent.status == 1);
   CHECK_THAT(absent.out, Catch::StartsWith("file:///there/is/none (read)\n  does not answer: "));
 }
@@ -450,8 +450,8 @@ TEST_CASE("sharing: where no program fits a target no layer is baked, which is a
   CHECK_THAT(baked.err, Contains("no layer is written"));
   CHECK(baked.json()["targets"][0]["unfitted"] == nlohmann::json::array({"twice"}));
   CHECK(baked.json()["layer"].is_null());
-  const Finished told = builder.kiln({"cache", "bake", config, "--for", "opengl:0", "--sign-with", "app", "--output",
-                                      builder.folder / "layer"});
+  const Finished told = builder.kiln(
+      {"cache", "bake", config, "--for", "opengl:0", "--sign-with", "app", "--output", builder.folder / "layer"});
   INFO(told.err);
   CHECK(told.status == 1);
   CHECK(told.out ==
@@ -464,8 +464,8 @@ TEST_CASE("sharing: what was baked is told in words, the layer in the last line"
   const SharingUser builder;
   REQUIRE(builder.kiln({"cache", "key", "create", "app"}).status == 0);
   const std::string layer = builder.folder / "layer";
-  const std::string config = builder.folder.write(
-      "bake.toml", "[plugins]\nload = [\"opengl\", \"dynamic_shaders\"]\n" + tiny_gemm("product"));
+  const std::string config =
+      builder.folder.write("bake.toml", "[plugins]\nload = [\"opengl\", \"dynamic_shaders\"]\n" + tiny_gemm("product"));
   const Finished baked =
       builder.kiln({"cache", "bake", config, "--for", "opengl:0", "--sign-with", "app", "--output", layer});
   INFO(baked.err << baked.out);
@@ -473,8 +473,7 @@ TEST_CASE("sharing: what was baked is told in words, the layer in the last line"
   const std::size_t last = baked.out.find(layer + ": ");
   REQUIRE(last != std::string::npos);
   CHECK_THAT(baked.out.substr(0, last), Catch::Matches("opengl:0: [1-9][0-9]* programs?, [1-9][0-9]* built now\n"));
-  CHECK_THAT(baked.out.substr(last + layer.size()),
-             Catch::Matches(": [1-9][0-9]* programs?, [0-9.]+ ([KM]i)?B\n"));
+  CHECK_THAT(baked.out.substr(last + layer.size()), Catch::Matches(": [1-9][0-9]* programs?, [0-9.]+ ([KM]i)?B\n"));
 }
 
 TEST_CASE("sharing: SPIR-V and the driver's files of a Vulkan device are baked, and load with no build") {

@@ -251,10 +251,9 @@ TEST_CASE("run: a job that is no kernel, or that runs several times, begins when
   ProcessOptions options;
   options.interrupt_when = "built: program '";  // of the first job, which then has most of its runs before it
   for (const std::string& jobs : {conv_3x3("one", large) + conv_3x3("two", large), kernels}) {
-    const Finished ended =
-        run_kiln({"run", folder.write("two.toml", jobs), "--repeat", "100000", "--progress", "plain", "--log", "debug",
-                  "--device", "opengl:0", "--cache-dir", folder / "cache"},
-                 options);
+    const Finished ended = run_kiln({"run", folder.write("two.toml", jobs), "--repeat", "100000", "--progress", "plain",
+                                     "--log", "debug", "--device", "opengl:0", "--cache-dir", folder / "cache"},
+                                    options);
     INFO(ended.err);
     CHECK(ended.status == -SIGINT);
     CHECK_THAT(ended.err, Contains("job 1 of 2: ") && !Contains("job 2 of 2: "));

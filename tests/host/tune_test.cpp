@@ -318,7 +318,7 @@ TEST_CASE("tune import takes in what another folder measured, newer records only
   CHECK(contents(folder / "elsewhere/tuning.tsv") == taken);
 }
 
-TEST_CASE("a page of kiln report holds every whole record of a tuning database, and counts the damaged ones") {
+TEST_CASE("kiln report: a page holds every whole record of a tuning database, other files are refused") {
   const TemporaryFolder folder;
   const std::vector<TuningLine> lines = {
       {{"a device", "a shape", "fast", "winner", "1700000000", "0123", "1e-7", "1e-6", "2000000,1900000,2100000",
@@ -350,4 +350,20 @@ TEST_CASE("a page of kiln report holds every whole record of a tuning database, 
   CHECK(rejected.at("verdict") == "rejected");
   CHECK(rejected.at("wall_ms").empty());
   CHECK(rejected.at("why") == "3 of 8 outputs");
+
+  const struct {
+    std::string text, says;
+  } cases[] = {{"kiln-tuning 2\n", "form '2', expected '1'"},
+               {"kiln-tuning 1\nno record\n", "1 line, expected one whole record"},
+               {"{\"schema\": 1}", "a JSON document of no known kind"},
+               {"{\"kind\":", "found 8 bytes that are none"},
+               {"a,b\n1,2\n", "not recognised"},
+               {"", "is empty"}};
+  for (const auto& one : cases) {
+    const Finished refused = run_kiln({"report", folder.write("other", one.text), "--output", folder / "other.html"});
+    INFO(one.text << refused.err);
+    CHECK(refused.status == 2);
+    CHECK_THAT(refused.err, Contains(one.says));
+    CHECK_FALSE(std::filesystem::exists(folder / "other.html"));
+  }
 }
