@@ -1,13 +1,21 @@
-// BuildProcesses on a child that is a few lines of shell: how many it starts, and what it makes of their ends.
+// BuildProcesses on a child that is a few lines of shell: how many it starts, and what it makes of their ends. The
+// frames between the two.
 #include "runtime/build_processes.hpp"
+
+#include "runtime/child_protocols.hpp"
 
 #include "core/runtime/runtime_fixture.hpp"
 
 #include <catch2/catch.hpp>
 
+#include <kiln/digest.hpp>
+
 #include <fstream>
 #include <sstream>
+#include <string_view>
 #include <thread>
+#include <utility>
+#include <vector>
 
 using namespace kiln;
 using namespace kiln::test;
@@ -111,7 +119,140 @@ struct ShellBuilders {
 
 constexpr const char* serves = "while take; do cat built; done";
 
+// What the other side takes: without the length.
+template <class What>
+std::string frame_of(const What& what) {
+  return to_frame(what).substr(sizeof(std::uint32_t));
+}
+
 }  // namespace
+
+TEST_CASE("runtime::build_frames: a set-up arrives as it was sent, with settings of every type", "[runtime]") {
+  BuildSetup setup;
+  setup.plugin = "/plugins/opengl.so";
+  setup.driver = "opengl";
+  setup.device = "opengl:0";
+  setup.cache_directory = "/cache";
+  setup.driver_folder = "/cache/driver/name";
+  setup.memory = 0x123456789abcdef0;
+  setup.libraries = {"/lib/one.so", "/lib/two.so"};
+  setup.hidden = {"/home/user", "/key"};
+  setup.settings["yes"] = true;
+  setup.settings["no"] = false;
+  setup.settings["number"] = std::int64_t{-7};
+  setup.settings["share"] = 0.25;
+  setup.settings["text"] = std::string("two words");
+  setup.settings["no text"] = std::string();
+  setup.settings["list"] = std::vector<std::string>{"a", "", "b"};
+  setup.settings["no list"] = std::vector<std::string>();
+  const std::string frame = to_frame(setup);
+  REQUIRE(frame.size() > 4);
+  std::size_t length = 0;
+  for (std::size_t i = 0; i < 4; ++i) length += std::size_t{static_cast<unsigned char>(frame[i])} << (8 * i);
+  CHECK(length == frame.size() - 4);
+  const auto arrived = build_setup_of(std::string_view(frame).substr(4));
+  REQUIRE(arrived);
+  CHECK(arrived->plugin == setup.plugin);
+  CHECK(arrived->driver == "opengl");
+  CHECK(arrived->device == "opengl:0");
+  CHECK(arrived->cache_directory == setup.cache_directory);
+  CHECK(arrived->driver_folder == setup.driver_folder);
+  CHECK(arrived->memory == 0x123456789abcdef0);
+  CHECK(arrived->libraries == setup.libraries);
+  CHECK(arrived->hidden == setup.hidden);
+  REQUIRE(arrived->settings.size() == setup.settings.size());
+  for (const auto& [name, value] : setup.settings) {
+    INFO(name);
+    REQUIRE(arrived->settings.contains(name));
+    CHECK((arrived->settings.at(name) == value));
+  }
+  CHECK(build_setup_of(std::string_view(frame).substr(4, length - 1)).error().code == StatusCode::internal);
+}
+
+TEST_CASE("runtime::build_frames: a set-up whose fields cannot be read is refused", "[runtime]") {
+  const auto refused = [](std::string_view name, std::string_view value) {
+    KeyEncoder fields;
+    fields.field("plugin", "/plugins/opengl.so");
+    fields.field("device", "opengl:0");
+    fields.field(name, value);
+    const auto setup = build_setup_of(fields.material());
+    return !setup && setup.error().code == StatusCode::internal;
+  };
+  for (const char* good : {"b0", "b1", "i12345678", "n12345678", "t", "ttext", "l"}) {
+    INFO(good);
+    CHECK_FALSE(refused("setting.x", good));
+  }
+  for (const char* bad : {"", "i", "i1234567", "i123456789", "n", "n1234567", "n123456789", "+", "+a", "z", "L"}) {
+    INFO(bad);
+    CHECK(refused("setting.x", bad));
+  }
+  CHECK_FALSE(refused("memory", "12345678"));
+  CHECK(refused("memory", "1234567"));
+  CHECK(refused("memory", ""));
+  CHECK(refused("plugin", ""));
+  CHECK(refused("device", ""));
+}
+
+TEST_CASE("runtime::build_frames: requests, programs and gaps arrive as they were sent", "[runtime]") {
+  BuildRequest request;
+  request.material = "material";
+  request.files = {"a.h", "b.h"};
+  const auto plain = build_request_of(frame_of(request));
+  REQUIRE(plain);
+  CHECK(plain->material == "material");
+  CHECK(plain->files == request.files);
+  CHECK_FALSE(plain->stored.has_value());
+  request.stored = ProgramBinary{"text", {std::byte{'p'}, std::byte{0}}};
+  const auto stored = build_request_of(frame_of(request));
+  REQUIRE(stored);
+  CHECK(stored->files == request.files);
+  REQUIRE(stored->stored.has_value());
+  CHECK(stored->stored->format == "text");
+  CHECK((stored->stored->bytes == request.stored->bytes));
+  const auto program = built_program_of(frame_of(Result<ProgramBinary>(*request.stored)));
+  REQUIRE(program);
+  CHECK(program->format == "text");
+  CHECK((program->bytes == request.stored->bytes));
+  BuildOpened opened;
+  opened.gaps = {"the network", "files"};
+  const auto told = build_opened_of(frame_of(Result<BuildOpened>(opened)));
+  REQUIRE(told);
+  CHECK(told->gaps == opened.gaps);
+
+  const std::string other = frame_of(Result<BuildOpened>(opened));
+  CHECK(build_request_of(other).error().code == StatusCode::internal);
+  CHECK(built_program_of(other).error().code == StatusCode::internal);
+  CHECK(build_opened_of(frame_of(request)).error().code == StatusCode::internal);
+}
+
+TEST_CASE("runtime::build_frames: a failure arrives with its message, and its code where a compiler may have it",
+          "[runtime]") {
+  const std::pair<StatusCode, StatusCode> codes[] = {
+      {StatusCode::invalid_argument, StatusCode::invalid_argument},
+      {StatusCode::not_found, StatusCode::not_found},
+      {StatusCode::unsupported, StatusCode::unsupported},
+      {StatusCode::unavailable, StatusCode::unavailable},
+      {StatusCode::device_lost, StatusCode::device_lost},
+      {StatusCode::internal, StatusCode::internal},
+      {StatusCode::corrupt, StatusCode::unavailable},
+      {StatusCode::io, StatusCode::unavailable},
+      {StatusCode::timeout, StatusCode::unavailable},
+      {StatusCode::cancelled, StatusCode::unavailable},
+      {StatusCode::wrong_result, StatusCode::unavailable},
+  };
+  for (const auto& [sent, expected] : codes) {
+    const Status failure{sent, "line 3"};
+    INFO(failure.text());
+    const auto program = built_program_of(frame_of(Result<ProgramBinary>(failure)));
+    REQUIRE_FALSE(program);
+    CHECK(program.error().code == expected);
+    CHECK(program.error().message == "line 3");
+    const auto opened = build_opened_of(frame_of(Result<BuildOpened>(failure)));
+    REQUIRE_FALSE(opened);
+    CHECK(opened.error().code == expected);
+    CHECK(opened.error().message == "line 3");
+  }
+}
 
 TEST_CASE("runtime::build_processes: one child builds one program after another", "[runtime]") {
   ShellBuilders shell(serves);

@@ -104,6 +104,29 @@ TEST_CASE("pipeline: a loop exchanges its tensors after each round") {
   CHECK(values_in(*chain.output) == by_jobs(fixture.runtime(), chain.pipeline, chain.input, order));
 }
 
+TEST_CASE("pipeline: two results that a loop exchanges are each given to their own tensor") {
+  RuntimeFixture fixture;
+  const std::uint32_t rounds = GENERATE(1u, 2u, 3u);
+  Chain chain;
+  const auto before = HostTensor::create(DType::f32, square).value();
+  chain.pipeline.tensors = {{"x", DType::f32, square, Access::read, chain.input},
+                            {"a", DType::f32, square, Access::write, chain.output},
+                            {"b", DType::f32, square, Access::write, before}};
+  chain.pipeline.steps = {conv("first", "x", "a"), conv("again", "a", "b", 0.3f)};
+  chain.pipeline.steps[1].repeat = rounds;
+  chain.pipeline.steps[1].swap = {{"a", "b"}};
+  PipelineRequest request = chain.on_beta();
+  request.repeat = 2;
+  request.check = GENERATE(PipelineCheck::none, PipelineCheck::steps);
+  const RunReport report = fixture.runtime().run(request);
+  REQUIRE(report.status.text() == "ok");
+  std::vector<std::size_t> order{0};
+  order.insert(order.end(), rounds - 1, 1);
+  CHECK(values_in(*before) == by_jobs(fixture.runtime(), chain.pipeline, chain.input, order));
+  order.push_back(1);
+  CHECK(values_in(*chain.output) == by_jobs(fixture.runtime(), chain.pipeline, chain.input, order));
+}
+
 TEST_CASE("pipeline: an input that is overwritten, and a tensor that is input and result, begin each run alike") {
   RuntimeFixture fixture;
   Chain chain;
@@ -198,17 +221,23 @@ TEST_CASE("pipeline: what a user's kernel in it computes is not the device's fau
   }
 }
 
-TEST_CASE("pipeline: another device runs it where the first has no memory") {
+TEST_CASE("pipeline: another device runs it where the first has no memory, or is lost while it runs") {
+  const bool lost = GENERATE(false, true);
   RuntimeFixture fixture;
   fixture.config.device.prefer = "alpha";
-  fixture.controls("alpha").fail_buffers = true;
+  fixture.controls("alpha").fail_buffers = !lost;
+  fixture.controls("alpha").lose_at = lost ? 1 : 0;
   Chain chain;
   PipelineRequest request;
   request.pipeline = chain.pipeline;
   const RunReport report = fixture.runtime().run(request);
   CHECK(report.status.text() == "ok");
   CHECK(report.device.id == "beta");
-  CHECK(report.steps.size() == 4);
+  REQUIRE(report.steps.size() == 4);
+  for (std::size_t i = 0; i < 4; ++i) CHECK(report.steps[i].name == std::to_string(i + 1));
+  REQUIRE(report.notes.size() == 1);
+  CHECK_THAT(report.notes[0], Contains("alpha cannot serve"));
+  CHECK(values_in(*chain.output) == by_jobs(fixture.runtime(), chain.pipeline, chain.input, {0, 1, 2, 3}));
 }
 
 TEST_CASE("pipeline: what does not fit together is refused, with the step, the tensor and both sides") {

@@ -79,6 +79,24 @@ TEST_CASE("pipeline: a recorded one that changes a tensor goes on from it, and c
   CHECK(values_in(*chain.input) == given);
 }
 
+TEST_CASE("pipeline: a recorded one whose tensors are all inputs and results leaves them as they were if it fails") {
+  RuntimeFixture fixture;
+  fixture.options("beta").info.roof_gflops = 1e-9;  // whatever was measured is an error, after the run
+  Chain chain;
+  chain.pipeline.tensors = {{"x", DType::f32, square, Access::read_write, chain.input},
+                            {"y", DType::f32, square, Access::read_write, chain.output}};
+  chain.pipeline.steps = {conv("1", "x", "y"), conv("2", "y", "x")};
+  std::ranges::fill(chain.output->as<float>(), 7.0f);
+  const auto given = values_in(*chain.input);
+  const auto recorded = fixture.runtime().record(chain.on_beta()).value();
+  const RunReport failed = fixture.runtime().replay(*recorded);
+  CHECK(failed.status.code == StatusCode::internal);
+  CHECK_THAT(failed.status.message, Contains("beta, whose roof is"));
+  CHECK(fixture.controls("beta").runs == 1);
+  CHECK(values_in(*chain.input) == given);
+  CHECK(values_in(*chain.output) == std::vector<float>(108, 7.0f));
+}
+
 TEST_CASE("pipeline: replays that fail leave the results as they were, and after three the device is set aside") {
   RuntimeFixture fixture;
   fixture.config.device.prefer = "beta";
