@@ -35,6 +35,7 @@ std::vector<ConfigKey> fixture_config_keys() {
       integer("idle_at", 0, 1e9, "the submission that writes nothing, counted from 1; 0: none"),
       integer("lose_at", 0, 1e9, "the submission that loses the device, counted from 1; 0: none"),
       boolean("hang", false, "submissions never finish"),
+      boolean("opencl_c", false, "users' kernels in OpenCL C are taken, each the name of a fixture program"),
   };
 }
 
@@ -46,6 +47,7 @@ FixtureDriver::FixtureDriver(const DriverContext& context) {
     FixtureOptions options;
     options.info = fixture_info("fixture:" + std::to_string(i));
     options.info.serializes = setting(context, "serializes", true);
+    if (setting(context, "opencl_c", false)) options.info.dialects.push_back(Dialect::opencl_c);
     options.info.roof_gflops = static_cast<double>(setting<std::int64_t>(context, "roof_mflops", 0)) / 1e3;
     options.build_time = std::chrono::milliseconds(setting<std::int64_t>(context, "build_ms", 0));
     options.run_time = std::chrono::milliseconds(setting<std::int64_t>(context, "run_ms", 0));

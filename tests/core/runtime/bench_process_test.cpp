@@ -1,18 +1,28 @@
-// BenchProcess on a child that is a few lines of shell: what it makes of answers, ends, hangs and pauses.
+// BenchProcess on a child that is a few lines of shell: what it makes of answers, ends, hangs and pauses. What the real
+// child answers, and the lines between the two.
 #include "runtime/autotuner.hpp"
 #include "runtime/child_protocols.hpp"
+#include "runtime/probe_main.hpp"
 
 #include "core/runtime/runtime_fixture.hpp"
+#include "data/npy.hpp"
+
+#include <kiln/buffer.hpp>
 
 #include <catch2/catch.hpp>
 
 #include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <string>
 #include <thread>
+#include <vector>
 
 namespace kiln::test {
 namespace {
@@ -55,6 +65,51 @@ struct ShellChild {
 
 const std::string shell_answer =
     "echo '{\"wall_ns\":[7],\"device_ns\":[5],\"source\":\"s\",\"max_rel_error\":0.0,\"error_bound\":1.0}'";
+
+// The child's main loop in this process, with the plugins of a fixture device and its generator.
+struct FixtureBench {
+  RuntimeFixture place;  // for its folder
+  BenchSetup setup;
+
+  FixtureBench() {
+    namespace fs = std::filesystem;
+    const fs::path plugins = place.folder() / "plugins";
+    fs::create_directory(plugins);
+    fs::permissions(plugins, fs::perms(0755));
+    for (const char* name : {"fixture.so", "fixture_generator.so"}) {
+      fs::copy_file(fs::path(KILN_BINARY_DIR) / "tests" / "fixtures" / name, plugins / name);
+      fs::permissions(plugins / name, fs::perms(0644));
+    }
+    setup.sources.environment.clear();
+    setup.sources.set = {"plugins.load=[\"fixture\", \"fixture_generator\"]", "plugins.required=[]",
+                         "generator.name=fixture_generator", "plugin.fixture.opencl_c=true"};
+    setup.sources.cache_directory = (place.folder() / "cache").string();
+    setup.sources.plugin_path = plugins.string();
+    setup.device = "fixture:0";
+  }
+  std::vector<Result<VariantSamples>> answers(const std::vector<std::string>& lines) const {
+    std::string said = to_line(setup);
+    for (const std::string& line : lines) said += line + "\n";
+    std::istringstream input(said);
+    std::vector<Result<VariantSamples>> heard;
+    const int status = bench_child(input, [&](const std::string& line) {
+      if (line != std::string(bench_preparing) + "\n" && line != std::string(bench_prepared) + "\n") {
+        heard.push_back(answer_of(line));
+      }
+      return true;
+    });
+    CHECK(status == 0);
+    return heard;
+  }
+};
+
+// What is wrong with an answer; "ok".
+std::string text_of_answer(const Result<VariantSamples>& answer) { return answer ? "ok" : answer.error().text(); }
+
+off_t bytes_in(const UniqueFd& file) {
+  struct stat at {};
+  return fstat(file.get(), &at) == 0 ? at.st_size : -1;
+}
 
 template <class Condition>
 bool comes_about(const Condition& condition) {
@@ -158,6 +213,94 @@ TEST_CASE("runtime::bench_lines: an answer arrives as it was sent, a failure wit
   CHECK(unknown.error().code == StatusCode::internal);
   CHECK_THAT(unknown.error().message, Catch::Contains("'nonsense'"));
   CHECK(answer_of("no JSON").error().code == StatusCode::internal);
+}
+
+TEST_CASE("runtime::bench_child: a layer is measured on tensors of its own, and compared with its reference",
+          "[runtime][tuning]") {
+  FixtureBench bench;
+  if (GENERATE(false, true)) {
+    GemmSpec gemm{5, 4, 7};
+    gemm.bias = Bias::per_channel;
+    bench.setup.subject = gemm;
+  } else {
+    Conv2dSpec conv;
+    conv.c = 4, conv.h = conv.w = 6, conv.k = 3, conv.r = conv.s = 3;
+    conv.bias = Bias::per_channel;
+    bench.setup.subject = conv;
+  }
+  SECTION("right") {
+    const auto answers = bench.answers({"fixture/forward\t3", "fixture/other\t1", "no tab", "fixture/forward\t",
+                                        "fixture/forward\t1 2", "fixture/forward\t1"});
+    REQUIRE(answers.size() == 6);
+    REQUIRE(text_of_answer(answers[0]) == "ok");
+    CHECK(answers[0]->wall_ns.size() == 3);
+    CHECK(answers[0]->device_ns.size() == 3);
+    CHECK_FALSE(answers[0]->source_digest.empty());
+    CHECK(answers[0]->error_bound > 0);
+    CHECK(answers[0]->max_rel_error <= answers[0]->error_bound);
+    CHECK(answers[0]->agreement == 0);
+    CHECK_THAT(text_of_answer(answers[1]), Catch::Contains("fixture/other"));
+    CHECK(text_of_answer(answers[2]) == "invalid_argument: bench: 'no tab', expected VARIANT and RUNS");
+    CHECK_THAT(text_of_answer(answers[3]), Catch::Contains("expected VARIANT and RUNS"));
+    CHECK_THAT(text_of_answer(answers[4]), Catch::Contains("expected VARIANT and RUNS"));
+    REQUIRE(text_of_answer(answers[5]) == "ok");
+    CHECK(answers[5]->wall_ns.size() == 1);
+  }
+  SECTION("wrong at the run that does not count, or at the last") {
+    const int wrong_at = GENERATE(1, 3);
+    bench.setup.sources.set.push_back("plugin.fixture.wrong_at=" + std::to_string(wrong_at));
+    const auto answers = bench.answers({"fixture/forward\t2", "fixture/forward\t2"});
+    REQUIRE(answers.size() == 2);
+    CHECK_THAT(text_of_answer(answers[0]), Catch::StartsWith("corrupt: wrong: "));
+    CHECK(text_of_answer(answers[1]) == "ok");
+  }
+}
+
+TEST_CASE("runtime::bench_child: variants of a kernel form groups by their outputs, which outlive the process",
+          "[runtime][tuning]") {
+  FixtureBench bench;
+  const auto tensor = HostTensor::create(DType::f32, {16}).value();
+  for (std::size_t i = 0; i < 16; ++i) tensor->as<float>()[i] = static_cast<float>(i + 1);
+  for (const char* name : {"x.npy", "y.npy"}) REQUIRE(data::write_npy(bench.place.folder() / name, *tensor).ok());
+  std::ofstream(bench.place.folder() / "scale.cl") << "scale";
+  std::ofstream(bench.place.folder() / "jobs.toml") << R"(
+[[job]]
+name = "scaled"
+op = "kernel"
+source = "scale.cl"
+tune = { FACTOR = [2, 3, 5], MODE = [0, 1] }
+bindings = [ { input = "x.npy" }, { inout = "y.npy" } ]
+workgroup = [16]
+grid = [1]
+)";
+  bench.setup.sources.file = bench.place.folder() / "jobs.toml";
+  bench.setup.subject = std::string("scaled");
+  const UniqueFd outputs(memfd_create("outputs", MFD_CLOEXEC));
+  REQUIRE(outputs.get() >= 0);
+  bench.setup.outputs = outputs.get();
+  const auto groups_of = [&](const std::vector<std::string>& variants) {
+    std::vector<std::string> lines;
+    for (const std::string& variant : variants) lines.push_back("user:" + variant + "\t1");
+    std::vector<std::uint32_t> groups;
+    for (const Result<VariantSamples>& answer : bench.answers(lines)) {
+      CHECK(text_of_answer(answer) == "ok");
+      groups.push_back(answer ? answer->agreement : 0);
+    }
+    return groups;
+  };
+  using Groups = std::vector<std::uint32_t>;
+  CHECK(groups_of({"FACTOR=2,MODE=0", "FACTOR=3,MODE=0", "FACTOR=2,MODE=1"}) == Groups{1, 2, 1});
+  CHECK(bytes_in(outputs) == 128);  // two groups of 16 numbers
+  CHECK(groups_of({"FACTOR=3,MODE=1", "FACTOR=5,MODE=0", "FACTOR=2,MODE=0"}) == Groups{2, 3, 1});
+  CHECK(bytes_in(outputs) == 192);
+  REQUIRE(ftruncate(outputs.get(), 64 + 7) == 0);  // as where a process was killed while it wrote the second
+  CHECK(groups_of({"FACTOR=5,MODE=0", "FACTOR=2,MODE=0"}) == Groups{2, 1});
+  CHECK(bytes_in(outputs) == 128);
+  CHECK(groups_of({"FACTOR=3,MODE=0", "FACTOR=5,MODE=1"}) == Groups{3, 2});
+
+  bench.setup.outputs = -1;  // nothing is kept
+  CHECK(groups_of({"FACTOR=3,MODE=0"}) == Groups{1});
+  CHECK(bytes_in(outputs) == 192);
 }
 
 TEST_CASE("runtime::bench_process: one child answers one measurement after another, and goes with its bench",

@@ -1,4 +1,4 @@
-// prepare_driver_cache: what a driver is given is this user's alone, and what it maps has blocks; what names its folder.
+// prepare_driver_cache: what a driver is given is this user's alone, and what it maps has blocks. Names of its folder.
 #include "runtime/driver_environment.hpp"
 
 #include <elf.h>

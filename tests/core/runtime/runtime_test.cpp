@@ -22,9 +22,12 @@ TEST_CASE("runtime: a request is built once, then found in memory, and by a seco
   CHECK(first.verified == true);
   CHECK(first.max_rel_error <= first.error_bound);
   CHECK(first.keys.size() == 1);
+  CHECK(first.build_ns > 0);
   CHECK(fixture.runtime().counters().builds == 1);
 
-  CHECK(fixture.runtime().run(request).tier == Tier::memory);
+  const RunReport second = fixture.runtime().run(request);
+  CHECK(second.tier == Tier::memory);
+  CHECK(second.build_ns == 0);
   CHECK(fixture.runtime().counters().builds == 1);
 
   fixture.restart();
@@ -137,6 +140,64 @@ TEST_CASE("runtime: a build that fails is the job's failure, not the device's") 
   CHECK(fixture.runtime().cache_stats().negative_hits == 1);
   std::get<Conv2dSpec>(request.spec).activation = Activation::relu;
   CHECK(fixture.runtime().run(request).status.ok());
+}
+
+TEST_CASE("runtime: where a variant of a user's kernel cannot be built the next one serves, and is remembered") {
+  RuntimeFixture fixture;
+  fixture.options("alpha").info.dialects = {Dialect::library, Dialect::opencl_c};
+  int builds = 0, failures = 2;  // how many of the builds fail
+  StatusCode failure = StatusCode::invalid_argument;
+  fixture.options("alpha").on_build = [&] {
+    return ++builds <= failures ? Status{failure, "build " + std::to_string(builds)} : Status();
+  };
+  UserKernelSpec spec;
+  spec.path = "add_one.cl";
+  spec.text = "add_one";
+  spec.dialect = Dialect::opencl_c;
+  spec.bindings = {{Access::read_write, 64}};
+  spec.parameters.push_back({"TILE", {"8", "16", "32"}});
+  RunRequest request;
+  request.spec = spec;
+  request.device = "alpha";
+  request.tensors = {{HostTensor::create(DType::f32, {16}).value(), nullptr}};
+  SECTION("the second that is tried") {
+    const RunReport report = fixture.runtime().run(request);
+    REQUIRE(report.status.text() == "ok");
+    CHECK(report.variant == "user:TILE=16");  // the plan's own comes first, then all in their order
+    REQUIRE(report.notes.size() == 1);
+    CHECK_THAT(report.notes[0], Contains("alpha: runs user:TILE=16, these variants cannot run here: "));
+    CHECK_THAT(report.notes[0], Contains("forwarded: invalid_argument: build 1"));
+    CHECK_THAT(report.notes[0], Contains("user:TILE=8: invalid_argument: build 2"));
+    const RunReport again = fixture.runtime().run(request);
+    REQUIRE(again.status.text() == "ok");
+    CHECK(again.variant == "user:TILE=16");
+    CHECK(again.notes.empty());
+    CHECK(builds == 3);
+  }
+  SECTION("none") {
+    failures = 99;
+    fixture.config.device.fallback = Fallback::never;
+    const RunReport report = fixture.runtime().run(request);
+    CHECK(report.status.code == StatusCode::invalid_argument);
+    CHECK_THAT(report.status.message, Contains("none of its 4 variants can run here: "));
+    CHECK_THAT(report.status.message, Contains("user:TILE=32: invalid_argument: build 4"));
+    CHECK(builds == 4);
+  }
+  SECTION("a failure that is not the variant's ends it") {
+    failures = 99;
+    failure = StatusCode::internal;
+    fixture.config.device.fallback = Fallback::never;
+    const RunReport report = fixture.runtime().run(request);
+    CHECK(report.status.code == StatusCode::internal);
+    CHECK(builds == 1);
+  }
+  SECTION("a variant that was asked for has no other") {
+    request.variant = "user:TILE=32";
+    fixture.config.device.fallback = Fallback::never;
+    const RunReport report = fixture.runtime().run(request);
+    CHECK(report.status.code == StatusCode::invalid_argument);
+    CHECK(builds == 1);
+  }
 }
 
 TEST_CASE("runtime: requests that do not fit their spec are told both sides") {
