@@ -398,6 +398,90 @@ TEST_CASE("pm4 safety: every wait has somebody who ends it") {
              Catch::Contains("POLL_INTERVAL"));
 }
 
+TEST_CASE("pm4 safety: a wait compares as its function says, and is refused where no value ends it") {
+  const auto wait = [](std::uint32_t function, std::uint64_t va, std::uint32_t reference, std::uint32_t mask) {
+    return Dwords{0xC0053C02, 0x10 | function, lo(va), hi(va), reference, mask, 4};
+  };
+  struct Compared {
+    std::uint32_t function;
+    bool less, equal, greater;  // whether such a value ends the wait
+  };
+  constexpr Compared functions[] = {{0, true, true, true},    // always
+                                    {1, true, false, false},  // less
+                                    {2, true, true, false},   // less or equal
+                                    {3, false, true, false},  // equal
+                                    {4, true, false, true},   // not equal
+                                    {5, false, true, true},   // not less
+                                    {6, false, false, true}};  // greater
+  for (const Compared& each : functions) {
+    const bool ends[] = {each.less, each.equal, each.greater};
+    for (std::uint32_t value = 4; value <= 6; ++value) {
+      CAPTURE(each.function, value);
+      Dwords packets{0xC0033702, 0x100500, lo(data + 64), hi(data + 64), value};
+      const Dwords waiting = wait(each.function, data + 64, 5, ~0U);
+      packets.insert(packets.end(), waiting.begin(), waiting.end());
+      Submission submission(navi31);
+      submission.append(packets);
+      const std::string said = submission.validate().text();
+      if (ends[value - 4]) {
+        CHECK(said == "ok");
+      } else {
+        CHECK_THAT(said, Catch::Contains("for a value that compares with 0x5, what is written there before is 0x" +
+                                         std::to_string(value)));
+      }
+    }
+  }
+  struct Awaited {
+    std::uint32_t function, reference, mask;
+    bool possible;
+  };
+  constexpr Awaited waits[] = {
+      {0, 0x10, 0, true},    {1, 0, ~0U, false},     {1, 1, ~0U, true},     {2, 0, 0, true},     {3, 0xF, 0xF, true},
+      {3, 0x10, 0xF, false}, {4, 0, 0, false},       {4, 1, 0, true},       {4, 0, 1, true},     {5, 0xF, 0xF, true},
+      {5, 0x10, 0xF, false}, {6, 0xE, 0xF, true},    {6, 0xF, 0xF, false},  {7, 0, ~0U, false},
+  };
+  for (const Awaited& each : waits) {
+    CAPTURE(each.function, each.reference, each.mask);
+    Submission submission(navi31);
+    submission.append(wait(each.function, Submission::foreign_va, each.reference, each.mask));
+    const std::string said = submission.validate().text();
+    if (each.possible) {
+      CHECK(said == "ok");
+    } else {
+      CHECK_THAT(said, Catch::Contains("no value under the mask"));
+    }
+  }
+}
+
+TEST_CASE("pm4 safety: a range is allowed from its buffer's first byte to its last, with the buffer's rights") {
+  const BufferRange buffers[] = {{0x1000, 0x100, may_read},
+                                 {0x1100, 0x100, may_read | may_write},
+                                 {0x2000, 0x100, may_execute},
+                                 {0x3000, 0x100, 0}};
+  const auto said = [&buffers](std::uint64_t va, std::uint64_t bytes, std::uint8_t rights) {
+    RangeFinder finder(buffers);
+    return finder.check(va, bytes, rights, "it").text();
+  };
+  CHECK(said(0x1000, 0x100, may_read) == "ok");
+  CHECK(said(0x10FF, 1, may_read) == "ok");
+  CHECK(said(0x1100, 0x100, may_read | may_write) == "ok");
+  CHECK(said(0x11FF, 1, may_write) == "ok");
+  CHECK(said(0x2000, 1, may_execute) == "ok");
+  for (const std::uint64_t va : {0xFFFu, 0x1200u, 0x1FFFu, 0x2100u, 0x3100u}) {
+    CAPTURE(va);
+    CHECK_THAT(said(va, 1, may_read), Catch::EndsWith(": no buffer of the submission is there"));
+  }
+  CHECK(said(0x1000, 0x101, may_read) == "invalid_argument: it at 0x1000: 257 bytes, its buffer has 256 from there");
+  CHECK(said(0x10FF, 2, may_read) == "invalid_argument: it at 0x10FF: 2 bytes, its buffer has 1 from there");
+  CHECK(said(0x1000, 4, may_write) ==
+        "invalid_argument: it at 0x1000: needs to write, its buffer allows to read");
+  CHECK(said(0x1100, 4, may_read | may_execute) ==
+        "invalid_argument: it at 0x1100: needs to read execute, its buffer allows to read write");
+  CHECK(said(0x2000, 4, may_read | may_write | may_execute) ==
+        "invalid_argument: it at 0x2000: needs to read write execute, its buffer allows to execute");
+  CHECK(said(0x3000, 4, may_read) == "invalid_argument: it at 0x3000: needs to read, its buffer allows to nothing");
+}
+
 TEST_CASE("pm4 safety: buffers and their chain") {
   CHECK_THAT(refused([](Submission& s) { s.stream_va[0] += 4; }), Catch::Contains("a multiple of 32"));
   CHECK_THAT(refused([](Submission& s) { s.stream[0].push_back(filler_dword); }), Catch::Contains("a multiple of 8"));
