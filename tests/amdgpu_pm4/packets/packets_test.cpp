@@ -215,7 +215,11 @@ std::vector<WordBits> words_of_packets() {
       {0xC0033702,                                                        // WRITE_DATA
        0,
        0,
-       {{"DST_SEL", 8, 4}, {"WR_ONE_ADDR", 16, 1}, {"WR_CONFIRM", 20, 1}, {"CACHE_POLICY", 25, 2}, {"ENGINE_SEL", 30, 2}}},
+       {{"DST_SEL", 8, 4},
+        {"WR_ONE_ADDR", 16, 1},
+        {"WR_CONFIRM", 20, 1},
+        {"CACHE_POLICY", 25, 2},
+        {"ENGINE_SEL", 30, 2}}},
       {0xC0044002,  // COPY_DATA
        0,
        0,

@@ -473,8 +473,7 @@ TEST_CASE("pm4 safety: a range is allowed from its buffer's first byte to its la
   }
   CHECK(said(0x1000, 0x101, may_read) == "invalid_argument: it at 0x1000: 257 bytes, its buffer has 256 from there");
   CHECK(said(0x10FF, 2, may_read) == "invalid_argument: it at 0x10FF: 2 bytes, its buffer has 1 from there");
-  CHECK(said(0x1000, 4, may_write) ==
-        "invalid_argument: it at 0x1000: needs to write, its buffer allows to read");
+  CHECK(said(0x1000, 4, may_write) == "invalid_argument: it at 0x1000: needs to write, its buffer allows to read");
   CHECK(said(0x1100, 4, may_read | may_execute) ==
         "invalid_argument: it at 0x1100: needs to read execute, its buffer allows to read write");
   CHECK(said(0x2000, 4, may_read | may_write | may_execute) ==
