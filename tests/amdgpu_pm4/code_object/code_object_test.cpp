@@ -1,6 +1,9 @@
 // What is read from objects that a compiler wrote: numbers, arguments, and bytes where they shall lie.
 
 #include <filesystem>
+#include <sstream>
+#include <string>
+#include <utility>
 
 #include <catch2/catch.hpp>
 
@@ -241,6 +244,70 @@ TEST_CASE("code_object: reserved fields of the kernel descriptor must be 0") {
   for (const unsigned bit : {6, 13, 14, 15, 23, 31}) CHECK_THAT(with_bit(52, bit), Contains("rsrc2 is"));
   for (const unsigned bit : {10, 11, 12, 30}) CHECK_THAT(with_bit(44, bit), Contains("rsrc3 is"));
   for (const unsigned bit : {7, 9, 12, 15}) CHECK_THAT(with_bit(56, bit), Contains("kernel_code_properties is"));
+}
+
+TEST_CASE("code_object: each bit of the descriptor's words is refused by name where it must be 0, and nowhere else") {
+  struct Word {
+    std::size_t at;
+    const char* name;
+    unsigned bits;
+    std::uint32_t zero;  // bits that must be 0
+  };
+  const std::pair<const char*, std::uint32_t> files[] = {
+      {"readable-gfx1030", 0xFFFFFFF0}, {"readable-gfx1100", 0x7FFFFC00}, {"readable-gfx1201", 0x7FFFD00F}};
+  for (const auto& [name, zero_of_rsrc3] : files) {
+    INFO(name);
+    const ObjectFile good = ObjectFile::named(name);
+    const Word words[] = {{44, "compute_pgm_rsrc3", 32, zero_of_rsrc3},
+                          {48, "compute_pgm_rsrc1", 32, 0x1B500C00},
+                          {52, "compute_pgm_rsrc2", 32, 0x80FFE040},
+                          {56, "kernel_code_properties", 16, 0xF380}};
+    for (const Word& word : words) {
+      const std::size_t at = good.descriptor() + word.at;
+      for (unsigned bit = 0; bit < word.bits; ++bit) {
+        INFO(word.name << ", bit " << bit);
+        const auto object = read_code_object(good.with(at, good.get<std::uint32_t>(at) | 1u << bit).bytes);
+        const std::string said = object ? "" : object.error().text();
+        if ((word.zero >> bit & 1) == 0) {
+          CHECK_THAT(said, !Contains("must be 0"));
+        } else {
+          std::ostringstream flaw;
+          flaw << ": its bits 0x" << std::hex << (1u << bit) << " must be 0";
+          CHECK_THAT(said, Contains(std::string(word.name) + " is 0x") && Contains(flaw.str()));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("code_object: a workgroup has up to three dimensions") {
+  const ObjectFile good = ObjectFile::named("readable-gfx1100");
+  const std::size_t at = good.descriptor() + 52;
+  const std::uint32_t one = good.get<std::uint32_t>(at) & ~(3u << 11);
+  for (const std::uint32_t more : {0u, 1u, 2u}) {
+    CHECK(good.with(at, one | more << 11).read().kernels.at(0).rsrc2 == (one | more << 11));
+  }
+  CHECK(good.with(at, one | 3u << 11).refusal() ==
+        "corrupt: kernel 'saxpy': compute_pgm_rsrc2: lane numbers of 4 dimensions");
+}
+
+TEST_CASE("code_object: a kernel of which nothing is told has no entry, no registers, no memory and no lanes") {
+  const KernelCode none;
+  CHECK(none.entry == 0);
+  CHECK(none.rsrc1 == 0);
+  CHECK(none.rsrc2 == 0);
+  CHECK(none.rsrc3 == 0);
+  CHECK(none.properties == 0);
+  CHECK(none.lds_bytes == 0);
+  CHECK(none.scratch_bytes == 0);
+  CHECK(none.kernarg_bytes == 0);
+  CHECK(none.kernarg_alignment == 0);
+  CHECK(none.wave_lanes == 0);
+  CHECK(none.sgprs == 0);
+  CHECK(none.vgprs == 0);
+  CHECK(none.user_sgprs == 0);
+  CHECK(none.max_workgroup_lanes == 0);
+  CHECK_FALSE(none.dynamic_stack);
 }
 
 TEST_CASE("code_object: the descriptor and the metadata must agree") {

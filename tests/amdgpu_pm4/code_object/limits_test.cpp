@@ -110,6 +110,39 @@ TEST_CASE("code_object limits: the image, with what lies behind code") {
   CHECK(laid_out(SHT_NOBITS, 4) == "corrupt: section '.text' is code without contents");
 }
 
+TEST_CASE("code_object limits: the image, with sections one behind the other") {
+  const auto laid_out = [](std::uint64_t alignment, std::uint64_t bytes) {
+    ElfFile file;
+    file.type = ElfType::relocatable;
+    file.sections.resize(3);
+    ElfSection& code = file.sections[1];
+    code.name = ".text";
+    code.type = SHT_PROGBITS;
+    code.flags = SHF_ALLOC | SHF_EXECINSTR;
+    code.alignment = 1;
+    code.size = 4;
+    ElfSection& constants = file.sections[2];
+    constants.name = ".rodata";
+    constants.type = SHT_PROGBITS;
+    constants.flags = SHF_ALLOC;
+    constants.alignment = alignment;
+    constants.size = bytes;
+    const auto laid = lay_out_relocatable(file);
+    return laid ? std::to_string(laid->image.size()) : laid.error().text();
+  };
+  constexpr std::uint64_t image = 67108864;
+  // The alignment, and where what has it begins.
+  const std::pair<std::uint64_t, std::uint64_t> places[] = {{1, 4 + 256}, {1024, 1024}};
+  for (const auto& [alignment, begin] : places) {
+    CAPTURE(begin);
+    CHECK(laid_out(alignment, 100) == std::to_string(begin + 100));
+    CHECK(laid_out(alignment, image - begin) == "67108864");
+    for (const std::uint64_t bytes : {image - begin + 1, image, image + 1, ~std::uint64_t{0}}) {
+      CHECK(laid_out(alignment, bytes) == "unsupported: section '.rodata' makes the image larger than 67108864 bytes");
+    }
+  }
+}
+
 TEST_CASE("code_object limits: kernels and their arguments") {
   const auto most = read({with_arguments(1024)});
   REQUIRE(most);
