@@ -112,6 +112,18 @@ TEST_CASE("compiler: is found by name in the folders of PATH, never in a relativ
   CHECK_THAT(find_compiler(folder + "/", "").error().text(), Contains(folder + "/: not found, or not executable"));
 }
 
+TEST_CASE("compiler: the stamp of a file has its path and size, that of no file is empty") {
+  const FakeCompiler scripts;
+  const std::string path = scripts.write("some-clang", "exit 0");
+  CHECK(stamp_of(path).path == path);
+  CHECK_THAT(stamp_of(path).text, StartsWith(path + " 17 "));
+  for (const std::string& missing : {std::string(), path + "-19", std::string("/nowhere/clang")}) {
+    INFO(missing);
+    CHECK(stamp_of(missing).path == "");
+    CHECK(stamp_of(missing).text == "");
+  }
+}
+
 TEST_CASE("compiler: its version is asked once, and again when the file is another") {
   const FakeCompiler scripts;
   MapNotes notes;
@@ -157,6 +169,43 @@ TEST_CASE("compiler: the settings are read and checked") {
   section["compiler"] = std::string("auto");
   section["compile_timeout"] = std::int64_t{0};
   CHECK_THAT(read_toolchain_settings(section).error().text(), Contains("compile_timeout"));
+}
+
+TEST_CASE("compiler: each setting is taken where it is of its type and not empty") {
+  PluginSettings section;
+  section["compiler"] = std::string("in_process");
+  section["clang"] = std::string("/opt/clang");
+  section["device_library"] = std::string("/opt/library");
+  section["compile_timeout"] = std::int64_t{1};
+  const auto settings = read_toolchain_settings(section);
+  REQUIRE(settings.has_value());
+  CHECK(settings->place == CompilerPlace::in_process);
+  CHECK(settings->program == "/opt/clang");
+  CHECK(settings->library == "/opt/library");
+  CHECK(settings->deadline == std::chrono::seconds(1));
+  struct Refused {
+    const char* key;
+    ConfigValue value;
+    const char* why;
+  };
+  const Refused all[] = {
+      {"compiler", true, "compiler = no text: expected auto, in_process or child"},
+      {"compiler", std::string(), "compiler = '': expected auto, in_process or child"},
+      {"clang", true, "clang: expected a path or a name"},
+      {"clang", std::string(), "clang: expected a path or a name"},
+      {"device_library", std::int64_t{1}, "device_library: expected a folder or 'auto'"},
+      {"device_library", std::string(), "device_library: expected a folder or 'auto'"},
+      {"compile_timeout", std::string("5"), "compile_timeout: expected seconds, at least 1"},
+      {"compile_timeout", std::int64_t{0}, "compile_timeout: expected seconds, at least 1"},
+  };
+  for (const Refused& each : all) {
+    INFO(each.why);
+    PluginSettings changed = section;
+    changed[each.key] = each.value;
+    const auto refused = read_toolchain_settings(changed);
+    REQUIRE_FALSE(refused.has_value());
+    CHECK(refused.error().text() == std::string("invalid_argument: ") + each.why);
+  }
 }
 
 }  // namespace kiln::amdgpu_pm4

@@ -73,6 +73,9 @@ TEST_CASE("text: the job's workgroup is an attribute of kernels that declare non
     CHECK_THAT(assembled(text), !Contains(attribute) && EndsWith(text));
   }
   CHECK_THAT(assembled(other + "void k() {}\n"), EndsWith(other + "void k() {}\n"));
+  KernelSource source = opencl("kernel void k() {}\n", "k");
+  source.workgroup = {3, 5, 7};
+  CHECK_THAT(assemble(source, "k.cl")->text, Contains("kernel __attribute__((reqd_work_group_size(3,5,7))) kernel\n"));
 }
 
 TEST_CASE("text: only what the text may use is asked for") {
@@ -201,6 +204,13 @@ TEST_CASE("text: functions that call themselves are found, if the entry reaches 
   CHECK(cycle("int g(int n) { return h(n); }\nint h(int n) { return h(n); }\nint f(int n) { return g(n); }\n" +
               kernel) == "h");
   CHECK(cycle("void k() { k(); }") == "k");
+  for (const char* const body :
+       {"return f(n);", "return(f(n));", "if (n) return 1; else f(n); return 0;", "do f(n); while (n); return 0;",
+        "switch (n) { case f(0): break; } return 0;", "n = f(n); return n;", "f\n(n); return 0;",
+        "{ f(n); } return 0;"}) {
+    INFO(body);
+    CHECK(cycle("int f(int n) { " + std::string(body) + " }\n" + kernel) == "f");
+  }
   // Not reached; and no calls of the function: a variable, a member, a declaration, a comment, a literal.
   CHECK(cycle(fib + "kernel void k(global int* y) { y[0] = 1; }\n").empty());
   for (const char* const body :
