@@ -1,4 +1,6 @@
+#include <array>
 #include <catch2/catch.hpp>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -228,6 +230,21 @@ TEST_CASE("amdgpu_pm4: an opened device tells its identity, and what compiles fo
   CHECK(value(info.speed_identity, "libdrm") == "fake");
   CHECK(value(info.driver_identity, "toolchain") == "none");
   CHECK(info.dialects == std::vector<Dialect>{Dialect::opencl_c, Dialect::code_object});
+  CHECK(info.serializes);
+  CHECK(info.shares_memory);
+  CHECK(info.shares_buffers);
+  CHECK_FALSE(info.wraps_host_memory);
+  CHECK_FALSE(info.runs_chains);
+  CHECK_FALSE(info.indirect_grids);
+  CHECK_FALSE(info.builds_apart);
+  CHECK(info.max_grid == std::array<std::uint32_t, 3>{2147483647, 65535, 65535});
+  CHECK(info.max_workgroup == std::array<std::uint32_t, 3>{1024, 1024, 1024});
+  CHECK(info.max_workgroup_lanes == 1024);
+  CHECK(info.max_bindings == 64);
+  CHECK(info.max_buffer_bytes == 12ull << 30);  // what system memory holds: results lie there
+  CHECK(info.max_shared_bytes == 65536);
+  CHECK(info.simd_lanes == 32);
+  CHECK(info.driver_cache == "none");
 }
 
 TEST_CASE("amdgpu_pm4: a system that cannot list its nodes says why") {

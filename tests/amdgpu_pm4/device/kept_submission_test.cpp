@@ -1,4 +1,5 @@
 // Submissions that a queue keeps, to submit their commands again.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cerrno>
 
@@ -77,6 +78,23 @@ TEST_CASE("queue: of more dispatches in turns than are kept, some are, and none 
   }
   CAPTURE(many, kept);
   CHECK(kept.back() == (many <= 64 ? 16 : 0));  // more are not remembered
+}
+
+TEST_CASE("queue: the commands that are kept have memory for each pass, a mebibyte at most") {
+  const QueueFixture f;
+  const auto kept = [&f](std::size_t count, std::uint64_t word) {  // the bytes of the largest buffer
+    std::vector<BoundPass> passes;
+    for (std::size_t i = 0; i < count; ++i) passes.push_back(f.pass(f.good, i % 2, 1 - i % 2));
+    bool again = false;
+    for (int i = 0; i < 3; ++i) CHECK(f.wait(f.submit(passes, word, again)).ok());
+    CHECK(again);
+    std::size_t words = 0;
+    for (const auto& [handle, memory] : f.gpu->memory) words = std::max(words, memory.words.size());
+    return 8 * words;
+  };
+  CHECK(kept(1, 1) == 65536);       // no more than the rings
+  CHECK(kept(300, 2) == 81920);     // 4096 + 300 * 256 bytes, in pages
+  CHECK(kept(5000, 3) == 1048576);  // not 1284096
 }
 
 TEST_CASE("queue: a burst of equal dispatches keeps one") {

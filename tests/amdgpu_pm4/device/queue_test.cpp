@@ -20,8 +20,10 @@ TEST_CASE("queue: values grow from 1, results are the device's time and are take
     CHECK(result->begun_ns > 0);
     CHECK(result->begun_ns <= now_ns());
   }
-  CHECK(f.wait(2).code == StatusCode::not_found);
-  CHECK(f.wait(0).code == StatusCode::not_found);
+  for (const std::uint64_t value : {1u, 2u, 3u}) {
+    CHECK(f.wait(value).text() == "not_found: submission " + std::to_string(value) + ": the result was already taken");
+  }
+  CHECK(f.wait(0).text() == "not_found: submission 0 does not exist, the last submission is 3");
   CHECK(f.wait(4).message == "submission 4 does not exist, the last submission is 3");
   CHECK(f.gpu->dispatches == 3);
 }
