@@ -406,12 +406,12 @@ TEST_CASE("pm4 safety: a wait compares as its function says, and is refused wher
     std::uint32_t function;
     bool less, equal, greater;  // whether such a value ends the wait
   };
-  constexpr Compared functions[] = {{0, true, true, true},    // always
-                                    {1, true, false, false},  // less
-                                    {2, true, true, false},   // less or equal
-                                    {3, false, true, false},  // equal
-                                    {4, true, false, true},   // not equal
-                                    {5, false, true, true},   // not less
+  constexpr Compared functions[] = {{0, true, true, true},     // always
+                                    {1, true, false, false},   // less
+                                    {2, true, true, false},    // less or equal
+                                    {3, false, true, false},   // equal
+                                    {4, true, false, true},    // not equal
+                                    {5, false, true, true},    // not less
                                     {6, false, false, true}};  // greater
   for (const Compared& each : functions) {
     const bool ends[] = {each.less, each.equal, each.greater};
