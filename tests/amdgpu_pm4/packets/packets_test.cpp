@@ -140,7 +140,7 @@ struct WordBits {
 };
 
 std::vector<WordBits> words_of_packets() {
-  const std::vector<NamedBits> set_register{{"REG_OFFSET", 0, 16}, {"INDEX", 28, 4}};
+  const std::vector<NamedBits> offset_and_index{{"REG_OFFSET", 0, 16}, {"INDEX", 28, 4}};
   const std::vector<NamedBits> initiator{{"COMPUTE_SHADER_EN", 0, 1},
                                          {"PARTIAL_TG_EN", 1, 1},
                                          {"FORCE_START_AT_000", 2, 1},
@@ -156,9 +156,9 @@ std::vector<WordBits> words_of_packets() {
                                          {"AMP_SHADER_EN", 16, 1, in_gfx11},
                                          {"DISABLE_DISP_PREMPT_EN", 17, 1, in_gfx11}};
   return {
-      {0xC0017602, 0, 0, set_register},  // SET_SH_REG
-      {0xC0017902, 0, 0, set_register},  // SET_UCONFIG_REG
-      {0xC0019B02, 0, 0, set_register},  // SET_SH_REG_INDEX
+      {0xC0017602, 0, 0, offset_and_index},  // SET_SH_REG
+      {0xC0017902, 0, 0, offset_and_index},  // SET_UCONFIG_REG
+      {0xC0019B02, 0, 0, offset_and_index},  // SET_SH_REG_INDEX
       {0xC0031502, 0, 3, initiator},     // DISPATCH_DIRECT
       {0xC0021602, 0, 2, initiator},     // DISPATCH_INDIRECT
       {0xC0065802,                       // ACQUIRE_MEM
