@@ -50,6 +50,10 @@ TEST_CASE("sample filter: a rate is of the shorter of the run's own time and the
   CHECK(is_above_roof(spec, device_of("one", 9.9), run));
   CHECK_FALSE(is_above_roof(spec, device_of("one", 10.1), run));
   CHECK_FALSE(is_above_roof(spec, device_of("one"), run));
+  run.device_ns = 4'000'000;  // it includes what others did on the device
+  CHECK(rate_of(effort_of(spec), run) == Approx(1));
+  run.queue_ns = run.wall_ns;  // the device's time is the only one
+  CHECK(rate_of(effort_of(spec), run) == Approx(0.25));
 }
 
 TEST_CASE("sample filter: jobs of a batch share the time that they have in common", "[selector]") {

@@ -158,6 +158,25 @@ TEST_CASE("selector model: five points of the family are enough to do without th
   CHECK(std::exp(predict(points, 5e9, 1e6)->log_ns) == Approx(5e6).epsilon(1e-6));
 }
 
+TEST_CASE("selector model: hopeless is what costs more than ten times the least", "[selector]") {
+  Prospect prospect;
+  CHECK(prospect.hopeless(1e6));  // nothing is known of it
+  prospect.run.evidence = Evidence::own;
+  prospect.run.log_ns = std::log(9.9e6);
+  CHECK_FALSE(prospect.hopeless(1e6));
+  prospect.run.log_ns = std::log(10.1e6);
+  CHECK(prospect.hopeless(1e6));
+  CHECK_FALSE(prospect.hopeless(2e6));
+  // What it waits for counts as well, by the runs that share it.
+  prospect.run.log_ns = std::log(9e6);
+  prospect.queue_ns = 0.8e6;
+  CHECK_FALSE(prospect.hopeless(1e6));
+  prospect.build_ns = 0.4e6;
+  CHECK(prospect.hopeless(1e6));
+  prospect.uses = 4;
+  CHECK_FALSE(prospect.hopeless(1e6));
+}
+
 TEST_CASE("selector model: another driver is another device", "[selector]") {
   PerformanceModel model(0.1);
   DeviceInfo device = device_of("d");

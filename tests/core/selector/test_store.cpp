@@ -3,6 +3,7 @@
 #include "selector/model_store.hpp"
 
 #include <catch2/catch.hpp>
+#include <kiln_json.hpp>
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -13,6 +14,7 @@
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
+#include <variant>
 
 using namespace kiln;
 using namespace kiln::selector;
@@ -54,6 +56,23 @@ PerformanceModel taught(const std::string& device, int runs, double ns = 1e6) {
 Arm only_arm(const StoredModel& stored) {
   REQUIRE(stored.arms.size() == 1);
   return stored.arms.begin()->second;
+}
+
+// A line with this record: the refusal of a wrong digest gives the right one.
+std::string line_with(const Json& record) {
+  const std::string body = json_text(record);
+  const auto refused = record_of("0000000000000000 " + body, 1);
+  const auto* const why = std::get_if<RejectedRecord>(&refused);
+  REQUIRE(why != nullptr);
+  REQUIRE(why->validator == "checksum");
+  return why->found + " " + body;
+}
+
+// What refuses the record as line 7 of a file.
+std::string refusal_of(const Json& record) {
+  const auto refused = record_of(line_with(record), 7);
+  const auto* const why = std::get_if<RejectedRecord>(&refused);
+  return why != nullptr ? why->text() : "none";
 }
 
 }  // namespace
@@ -111,6 +130,10 @@ TEST_CASE("selector store: every field of every arm survives", "[selector]") {
     CHECK(again.run.widening == arm.run.widening);
     CHECK(again.run.alarms == arm.run.alarms);
     CHECK(again.log_transfer.mean == arm.log_transfer.mean);
+    CHECK(again.log_transfer.variance == arm.log_transfer.variance);
+    CHECK(again.log_transfer.count == arm.log_transfer.count);
+    CHECK(again.log_first.mean == arm.log_first.mean);
+    CHECK(again.log_first.variance == arm.log_first.variance);
     CHECK(again.log_first.count == arm.log_first.count);
     CHECK(again.log_flops == arm.log_flops);
     CHECK(again.log_bytes == arm.log_bytes);
@@ -188,6 +211,58 @@ TEST_CASE("selector store: one bad record does not take the others with it, and 
   Lines lines;
   (void)ModelStore(folder.path(), {&lines, LogLevel::info}).load();
   CHECK(lines.mention("1 of 3 records ignored: line 3: " + validator));
+}
+
+TEST_CASE("selector store: a record without a field, or with a wrong one, is refused by the field's name",
+          "[selector]") {
+  const auto model = taught("good", 4);
+  const std::string line = line_of(model.arms().begin()->first, model.arms().begin()->second);
+  const Json record = parse_json(line.substr(17));
+  REQUIRE(record.is_object());
+  CHECK(refusal_of(record) == "none");
+  std::istringstream names(
+      "operation device driver shape runs weight mean variance widening alarms transfer first "
+      "log_flops log_bytes looks used");
+  std::size_t fields = 0;
+  for (std::string name; names >> name; ++fields) {
+    CAPTURE(name);
+    Json lacking = Json::object();
+    for (const auto& item : record.items()) {
+      if (item.key() != name) lacking[item.key()] = item.value();
+    }
+    REQUIRE(lacking.size() + 1 == record.size());
+    CHECK(refusal_of(lacking) == "line 7: field " + name + ": expected a value, found none");
+  }
+  CHECK(record.size() == fields);
+  struct Wrong {
+    std::string name, value, expected;
+  };
+  const std::vector<Wrong> all{
+      {"operation", "5", "a text"},
+      {"shape", "null", "a text"},
+      {"runs", "-1", "a count up to 9.0072e+15"},
+      {"weight", "1.5", "a count up to 9.0072e+15"},
+      {"alarms", "4294967296", "a count up to 4.29497e+09"},
+      {"looks", "4294967296", "a count up to 4.29497e+09"},
+      {"mean", "60.5", "a number from 0 to 60"},
+      {"variance", "3600.5", "a number from 0 to 3600"},
+      {"widening", "-0.5", "a number from 0 to 3600"},
+      {"transfer", "[1,2]", "count, mean, variance"},
+      {"transfer", "3", "count, mean, variance"},
+      {"first", "[1,2,3,4]", "count, mean, variance"},
+      {"log_flops", "61", "a number from 0 to 60"},
+      {"used", "true", "a count up to 9.0072e+15"},
+  };
+  for (const Wrong& wrong : all) {
+    CAPTURE(wrong.name, wrong.value);
+    Json altered = record;
+    altered[wrong.name] = parse_json(wrong.value);
+    CHECK(refusal_of(altered) ==
+          "line 7: field " + wrong.name + ": expected " + wrong.expected + ", found " + wrong.value);
+  }
+  Json altered = record;
+  altered["first"] = parse_json("[1,61,0]");
+  CHECK(refusal_of(altered) == "line 7: field first: expected a number from 0 to 60, found 61");
 }
 
 TEST_CASE("selector store: two processes that learn at once lose nothing to each other", "[selector]") {
@@ -304,6 +379,8 @@ TEST_CASE("selector model: two averages merge to the average of all their sample
     CHECK(alone.count == 3);
   }
   CHECK(merged(none, none).count == 0);
+  CHECK(merged(none, none).mean == 0);
+  CHECK(merged(none, none).variance == 0);
 }
 
 TEST_CASE("selector store: a reset takes one device or all", "[selector]") {
