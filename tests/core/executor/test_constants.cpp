@@ -1,6 +1,7 @@
 #include "core/executor/jobs.hpp"
 
 #include "executor/buffers.hpp"
+#include "executor/slot_pipeline.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -194,6 +195,47 @@ TEST_CASE("executor: a Constant stays while any of its holders lives, whichever 
   store.sweep();
   CHECK(store.empty());
   CHECK(device.buffers_alive(BufferUsage::constant) == 0);
+}
+
+TEST_CASE("executor: a pipeline holds Constants until their holders go or it lets go of the device", "[executor]") {
+  using executor::Lane;
+  const auto device = std::make_shared<SyntheticDevice>();
+  executor::SlotPipeline pipeline(device, {});
+  CHECK_FALSE(pipeline.sweep());  // it has none yet
+  const auto serve = [&](const Job& job) {
+    executor::Wake wake;
+    executor::Slot* const slot = pipeline.take_free();
+    REQUIRE(slot != nullptr);
+    const std::uint64_t value = pipeline.enter(*slot, job.submission, Deadline::never(), now_ns(), wake);
+    for (const Lane lane : {Lane::upload, Lane::dispatch, Lane::retire}) {
+      executor::Claim claim = pipeline.begin(lane, std::nullopt);
+      REQUIRE_FALSE(claim.seats.empty());
+      if (lane == Lane::upload) pipeline.upload(claim);
+      if (lane == Lane::dispatch) pipeline.dispatch(claim);
+      if (lane == Lane::retire) CHECK(pipeline.retire(claim, Deadline::after(std::chrono::seconds(20))));
+      pipeline.end(claim);
+    }
+    REQUIRE(pipeline.timeline().wait(value, {Clock::now()}, {}));
+    CHECK(values_of(*job.output) == std::vector<float>{2, 30});
+  };
+  auto weights = constant_of({2, 3});
+  serve(weigh(device, {1, 10}, weights));
+  CHECK(pipeline.sweep());
+  CHECK(device->buffers_alive(BufferUsage::constant) == 1);
+  weights.reset();
+  CHECK_FALSE(pipeline.sweep());
+  CHECK(device->buffers_alive(BufferUsage::constant) == 0);
+  weights = constant_of({2, 3});
+  serve(weigh(device, {1, 10}, weights));
+  CHECK(pipeline.sweep());
+  CHECK(pipeline.device().get() == device.get());
+  REQUIRE(pipeline.idle());
+  pipeline.let_go();
+  CHECK_FALSE(pipeline.device());
+  CHECK(device->buffers_alive(BufferUsage::constant) == 0);
+  CHECK(device->buffers_alive(BufferUsage::upload) == 0);
+  CHECK(device->buffers_alive(BufferUsage::readback) == 0);
+  CHECK_FALSE(pipeline.sweep());
 }
 
 TEST_CASE("executor: an idle buffer serves the same size and usage alone", "[executor]") {

@@ -123,6 +123,29 @@ TEST_CASE("recordings: device tensors that are never needed at one time share me
   CHECK(device->submitted() == 3 + length);
 }
 
+TEST_CASE("recordings: the device tensors of one submission are counted as those of several", "[executor][recording]") {
+  const auto device = std::make_shared<SyntheticDevice>();
+  const auto executor = ring(2);
+  Job job = add_one(device, {3, 4, 5});
+  const auto given = tensor_of({1, 2, 3});
+  const auto result = tensor_of({0, 0, 0});
+  job.submission.tensors[1] = on_device(3 * sizeof(float), nullptr, result);
+  std::uint64_t bytes = 3 * sizeof(float);
+  SECTION("an output") {}
+  SECTION("an input and an output") {
+    job.submission.tensors[0] = on_device(3 * sizeof(float), given);
+    bytes *= 2;
+  }
+  const auto recorded = executor->record({job.submission});
+  REQUIRE(recorded);
+  CHECK((*recorded)->device_bytes == bytes);
+  CHECK((*recorded)->live_bytes == bytes);
+  const auto fence = executor->replay(*recorded, Deadline::never());
+  REQUIRE(fence);
+  REQUIRE(executor->wait(*fence, Deadline::after(std::chrono::seconds(20))));
+  CHECK(values_of(*result) == (bytes == 12 ? std::vector<float>{4, 5, 6} : std::vector<float>{2, 3, 4}));
+}
+
 TEST_CASE("recordings: a device tensor is filled before and read after a replay", "[executor][recording]") {
   const auto memory = GENERATE(Memory::plain, Memory::mapped, Memory::wrapped);
   const auto device = std::make_shared<SyntheticDevice>(memory);
@@ -240,6 +263,8 @@ TEST_CASE("cancel: a job that has not reached the device answers cancelled at on
   REQUIRE_FALSE(cancelled);
   CHECK(cancelled.error().code == StatusCode::cancelled);
   CHECK(executor->cancel(second).code == StatusCode::not_found);
+  CHECK_THAT(executor->cancel(second).message, Catch::Contains("its result was taken already"));
+  CHECK_THAT(executor->cancel({second.queue, 9}).message, Catch::Contains("was never submitted"));
   device->release();
   REQUIRE(executor->wait(first, Deadline::never()));
   CHECK(values_of(*behind.output) == std::vector<float>{-1});  // it never ran
@@ -274,6 +299,8 @@ TEST_CASE("wait_any: answers whichever is finished, of several queues", "[execut
   const Fence fast = executor->submit(add_one(free, {1}).submission).value();
   const std::vector<Fence> both{slow, fast};
   CHECK(executor->wait_any(both, Deadline::never()).value() == 1);
+  CHECK(executor->cancel(fast).code == StatusCode::not_found);
+  CHECK_THAT(executor->cancel(fast).message, Catch::Contains("it is finished already"));
   REQUIRE(executor->wait(fast, {Clock::now()}));
   const auto none = executor->wait_any(both, Deadline::after(soon));
   REQUIRE_FALSE(none);

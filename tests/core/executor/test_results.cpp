@@ -1,5 +1,7 @@
 #include "core/executor/jobs.hpp"
 
+#include "executor/timeline.hpp"
+
 #include <catch2/catch.hpp>
 
 #include <atomic>
@@ -106,6 +108,30 @@ TEST_CASE("executor: a result is taken once", "[executor]") {
   REQUIRE_FALSE(again);
   CHECK(again.error().code == StatusCode::not_found);
   CHECK_THAT(again.error().message, Catch::Contains("already taken"));
+}
+
+TEST_CASE("executor: a fence is pending, then finished, and gone once its result was taken", "[executor]") {
+  using executor::Timeline;
+  Timeline timeline("the queue");
+  CHECK(timeline.state(0) == Timeline::State::gone);
+  CHECK(timeline.state(1) == Timeline::State::gone);
+  CHECK_THAT(timeline.gone(1).message, Catch::Contains("fence 1 of the queue: was never submitted"));
+  for (const std::uint64_t value : {1u, 2u, 3u}) {
+    CAPTURE(value);
+    REQUIRE(timeline.open(Deadline::never()) == value);
+    CHECK(timeline.state(value) == Timeline::State::pending);
+    CHECK(timeline.state(value + 1) == Timeline::State::gone);
+    CHECK(timeline.wait(value, {Clock::now()}, {}).error().code == StatusCode::timeout);
+    Measurement measurement;
+    measurement.device_ns = 10 * value;
+    timeline.finish(value, measurement);
+    CHECK(timeline.state(value) == Timeline::State::finished);
+    const auto taken = timeline.wait(value, {Clock::now()}, {});
+    REQUIRE(taken);
+    CHECK(taken->device_ns == 10 * value);
+    CHECK(timeline.state(value) == Timeline::State::gone);
+    CHECK_THAT(timeline.gone(value).message, Catch::Contains("its result was taken already"));
+  }
 }
 
 TEST_CASE("executor: a fence that nobody got is not found", "[executor]") {
