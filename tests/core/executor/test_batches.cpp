@@ -1,5 +1,6 @@
 // Jobs that share a submission, on the executor's pipeline without its threads, so that who shares with whom is
 // certain.
+#include "core/executor/interleavings/stepped_device.hpp"
 #include "core/executor/jobs.hpp"
 
 #include "executor/slot_pipeline.hpp"
@@ -131,6 +132,34 @@ TEST_CASE("batches: a copy that is expected to last 40 us is for a thread apart"
   CHECK(pipeline.next_is_apart(Lane::upload) == is_long);
   CHECK(pipeline.begin(Lane::upload, !is_long).seats.empty());
   CHECK(pipeline.begin(Lane::upload, is_long).seats.size() == 1);
+}
+
+TEST_CASE("batches: jobs are small once the device has shown that they take it less than 20 us", "[executor][batch]") {
+  const std::uint64_t device_ns = GENERATE(1'000u, 19'999u, 20'000u, 50'000u);
+  CAPTURE(device_ns);
+  const auto device = std::make_shared<SteppedDevice>(device_ns);
+  executor::SlotPipeline pipeline(device, {});
+  executor::Wake wake;
+  executor::Slot* const first = pipeline.take_free();
+  REQUIRE(first != nullptr);
+  pipeline.enter(*first, add_one(device, {1}).submission, {}, now_ns(), wake);
+  CHECK_FALSE(first->small);  // nothing is known yet
+  for (const Lane lane : {Lane::upload, Lane::dispatch, Lane::retire}) {
+    Claim claim = pipeline.begin(lane, std::nullopt);
+    REQUIRE(claim.seats.size() == 1);
+    if (lane == Lane::upload) pipeline.upload(claim);
+    if (lane == Lane::dispatch) pipeline.dispatch(claim);
+    if (lane == Lane::retire) device->work();
+    if (lane == Lane::retire) CHECK(pipeline.retire(claim, {Clock::now()}));
+    pipeline.end(claim);
+  }
+  const auto result = pipeline.timeline().wait(1, {Clock::now()}, {});
+  REQUIRE(result);
+  CHECK(result->device_ns == device_ns);
+  executor::Slot* const second = pipeline.take_free();
+  REQUIRE(second != nullptr);
+  pipeline.enter(*second, add_one(device, {1}).submission, {}, now_ns(), wake);
+  CHECK(second->small == (device_ns < 20'000));
 }
 
 TEST_CASE("batches: where the device fails one, each job is run by itself, and what it changes is changed once",

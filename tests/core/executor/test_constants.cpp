@@ -163,6 +163,7 @@ TEST_CASE("executor: a packing is told from another by each thing that it is mad
     CHECK(*packings == expected);
   };
   anew([](KernelPlan& plan) { plan.prepared[0].layout += "2"; });
+  anew([](KernelPlan& plan) { plan.prepared[0].bytes += sizeof(float); });
   anew([](KernelPlan& plan) { plan.prepare[0].source.text += " "; });
   anew([](KernelPlan& plan) { plan.prepare[0].source.entry = "other"; });
   anew([](KernelPlan& plan) { plan.prepare[0].source.dialect = Dialect::opencl_c; });
