@@ -116,8 +116,8 @@ TEST_CASE("batches: a recording goes by itself, whatever waits beside it", "[exe
 TEST_CASE("batches: a copy that is expected to last 40 us is for a thread apart", "[executor][batch]") {
   const auto memory = GENERATE(Memory::plain, Memory::mapped, Memory::wrapped);
   // Until a copy was measured, it is expected to move 4 bytes a nanosecond.
-  const std::size_t floats = GENERATE(200u, 39'999u, 40'000u);
-  CAPTURE(floats);
+  const std::size_t values = GENERATE(200u, 39'999u, 40'000u);
+  CAPTURE(values);
   const auto device = std::make_shared<SyntheticDevice>(memory);
   ExecutorContext context;
   context.config.in_flight = 1;
@@ -125,8 +125,8 @@ TEST_CASE("batches: a copy that is expected to last 40 us is for a thread apart"
   executor::Wake wake;
   executor::Slot* const slot = pipeline.take_free();
   REQUIRE(slot != nullptr);
-  CHECK(pipeline.enter(*slot, add_one(device, std::vector<float>(floats)).submission, {}, now_ns(), wake) == 1u);
-  const bool is_long = memory != Memory::wrapped && floats == 40'000;
+  CHECK(pipeline.enter(*slot, add_one(device, std::vector<float>(values)).submission, {}, now_ns(), wake) == 1u);
+  const bool is_long = memory != Memory::wrapped && values == 40'000;
   CHECK(slot->upload_apart == is_long);
   CHECK(slot->readback_apart == is_long);
   CHECK(pipeline.next_is_apart(Lane::upload) == is_long);
