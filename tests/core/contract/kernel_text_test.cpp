@@ -131,6 +131,24 @@ TEST_CASE("kernel text: an included file takes the place of its #include, with #
         "a\n#line 1 \"kiln-file-1\"\nfloat twice(float v) { return 2.0 * v; }\n#line 3 \"kiln-file-0\"\nb\n");
 }
 
+TEST_CASE("kernel text: what a string holds is no comment, and its end is found behind escapes", "[kernel_text]") {
+  const Folder folder;
+  // Behind each string a comment begins: the directive in it names no file.
+  for (const char* literal : {"\"\"", "\"a\"", "\"\\\"\"", "\"\\\\\"", "\"a\\\\\\\"b\"", "\"//\"", "\"/*\"", "\"*/\"",
+                              "\"a\\\nb\""}) {
+    CAPTURE(literal);
+    const std::string text = std::string("s = ") + literal + "; /*\n#include \"gone.glsl\"\n*/\nrest\n";
+    CHECK(folder.text(text) == text);
+  }
+  // A string without an end goes to the end of its line, or of the text.
+  folder.write("part.glsl", "int part;\n");
+  CHECK(folder.text("s = \"/*\n#include \"part.glsl\"\n") == "s = \"/*\n#line 1 1\nint part;\n#line 3 0\n");
+  for (const std::string& end : {"s = \"a"s, "s = \"a\\"s, "s = \""s, "s = \"\\\""s}) {
+    CAPTURE(end);
+    CHECK(folder.text("#include \"part.glsl\"\n" + end) == "#line 1 1\nint part;\n#line 2 0\n" + end);
+  }
+}
+
 TEST_CASE("kernel text: files are found beside the including file, then in the include folders", "[kernel_text]") {
   const Folder folder;
   folder.write("sub/a.glsl", "#include \"b.glsl\"\n#include \"../top.glsl\"\n");

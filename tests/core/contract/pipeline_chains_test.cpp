@@ -118,6 +118,12 @@ TEST_CASE("pipeline chains: loops, and tensors that are written twice, have none
       {"a", "b", "c"}));
   CHECK(twice.size() == 5);
   for (const ScheduleUnit& unit : twice) CHECK(unit.chain.steps.empty());
+  for (const auto& units_of_each : {looped, twice}) {  // every run once, in order
+    for (std::size_t run = 0; run < units_of_each.size(); ++run) {
+      CHECK(units_of_each[run].first == run);
+      CHECK(units_of_each[run].count == 1);
+    }
+  }
 }
 
 TEST_CASE("pipeline schedule: at most 100,000 runs, and loops eight deep") {

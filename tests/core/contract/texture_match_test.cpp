@@ -259,3 +259,34 @@ TEST_CASE("texture match: integers are read without a filter, others with one", 
   CHECK(match_texture(numbers, binding)->filter == TextureFilter::linear);
   CHECK_THAT(refusal(integers, binding), Catch::Contains("which filter = \"linear\" does not support"));
 }
+
+TEST_CASE("texture match: a refusal says as what the job provides a binding", "[contract]") {
+  struct Word {
+    BindingKind kind;
+    Access access;
+    std::string expected;
+  };
+  const std::vector<Word> words{{BindingKind::value, Access::read, "a number"},
+                                {BindingKind::local, Access::read_write, "local memory"},
+                                {BindingKind::image, Access::read, "an image"},
+                                {BindingKind::image, Access::write, "an image"},
+                                {BindingKind::sampler, Access::read, "a sampler"},
+                                {BindingKind::sampler, Access::write, "a sampler"},
+                                {BindingKind::sampler_state, Access::read, "a sampler without a texture"},
+                                {BindingKind::buffer, Access::read, "an input"},
+                                {BindingKind::buffer, Access::write, "an output"},
+                                {BindingKind::buffer, Access::read_write, "an inout"}};
+  for (const Word& word : words) {
+    auto binding = given(word.access, DType::f32, {2, 3});
+    binding.kind = word.kind;
+    CHECK(given_as(binding) == word.expected);
+    ProgramResource resource = texture(ResourceKind::sampler, ElementType::f32);
+    const Status status = check_access(resource, binding, true);
+    if (word.access == Access::read) {
+      CHECK(status.text() == "ok");
+    } else {
+      CHECK(status.text() == "invalid_argument: is read only in the program, and the job provides it as " +
+                                 word.expected + ", which the kernel would have to write. Provide it as an input");
+    }
+  }
+}
