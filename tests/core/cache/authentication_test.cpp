@@ -57,8 +57,11 @@ TEST_CASE("base::secret_key: made once, for its user alone, and read again") {
   struct stat at {};
   REQUIRE(stat(path.c_str(), &at) == 0);
   CHECK((at.st_mode & 07777) == 0600);
-  REQUIRE(stat(path.parent_path().c_str(), &at) == 0);
-  CHECK((at.st_mode & 07777) == 0700);
+  for (const auto& made : {path.parent_path(), path.parent_path().parent_path()}) {
+    CAPTURE(made.string());
+    REQUIRE(stat(made.c_str(), &at) == 0);
+    CHECK((at.st_mode & 07777) == 0700);
+  }
   CHECK(std::distance(std::filesystem::directory_iterator(path.parent_path()), {}) == 1);  // no temporary file is left
 }
 

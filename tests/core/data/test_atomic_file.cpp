@@ -1,5 +1,7 @@
 #include "base/os/atomic_file.hpp"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -11,6 +13,9 @@
 #include <utility>
 
 #include "core/data/scratch_folder.hpp"
+#include "support/syscall_killer.hpp"
+
+#include <kiln/buffer.hpp>
 
 using kiln::AtomicFile;
 using kiln::StatusCode;
@@ -155,6 +160,43 @@ TEST_CASE("AtomicFile: a write that the system refuses leaves the old file", "[a
   CHECK(WEXITSTATUS(state) == 0);
   CHECK(contents_of(folder / "out") == "old");
   CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("AtomicFile: what a writer left that ended is removed by the next one, and no other file", "[atomic_file]") {
+  const ScratchFolder folder;
+  // In a child, which ends without destructors. 9: a file system without nameless files cannot be imitated here.
+  const auto write_in_child = [&](bool commits) {
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      if (!kiln::test::refuse_nameless_files()) ::_exit(9);
+      auto file = AtomicFile::create(folder / "out");
+      if (!file || !file->write(bytes_of("text")).ok()) ::_exit(1);
+      ::_exit(commits && !file->commit().ok() ? 2 : 0);
+    }
+    int state = 0;
+    REQUIRE(::waitpid(child, &state, 0) == child);
+    REQUIRE(WIFEXITED(state));
+    return WEXITSTATUS(state);
+  };
+  const std::string kept[] = {".kiln-aaaaaaaaaaaaaaaa.tmp", ".kiln-0123456789abcdef0.tmp", ".kiln-0123456789abcdef.old",
+                              "kiln-0123456789abcdef.tmp"};
+  for (const std::string& name : kept) write_contents(folder / name, name);
+  const kiln::UniqueFd living(::open((folder / kept[0]).c_str(), O_RDONLY | O_CLOEXEC));  // its writer holds the lock
+  REQUIRE(living);
+  REQUIRE(::flock(living.get(), LOCK_EX | LOCK_NB) == 0);
+  const int status = write_in_child(false);
+  if (status == 9) {
+    WARN("skipped: a filter of system calls is not permitted here");
+    return;
+  }
+  REQUIRE(status == 0);
+  CHECK(folder.entries() == std::size(kept) + 1);  // the temporary file
+  CHECK_FALSE(std::filesystem::exists(folder / "out"));
+  REQUIRE(write_in_child(true) == 0);
+  CHECK(folder.entries() == std::size(kept) + 1);  // the output
+  CHECK(contents_of(folder / "out") == "text");
+  for (const std::string& name : kept) CHECK(contents_of(folder / name) == name);
 }
 
 TEST_CASE("FileNames: gives each file the name that name_of_file() gives it", "[atomic_file]") {

@@ -192,6 +192,63 @@ TEST_CASE("journal: files that it does not describe exactly stay") {
   CHECK_FALSE(fs::exists(left.journal()));
 }
 
+TEST_CASE("journal: an old content that cannot take its name back keeps its other name, and is tried again") {
+  HalfDone left;
+  const fs::path temporary = left.temporary("n", 3);
+  write_contents(temporary, "old n");
+  const FileIdentity old = HalfDone::identity(temporary);
+  FileIdentity made = old;
+  made.inode += 1;
+  const fs::path unnameable = left.folders.one(std::string(256, 'n'));  // longer than any file's name
+  left.unit.entries.push_back({made, old, HalfDone::token(3), unnameable});
+  left.write_journal(left.text());
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    CAPTURE(attempt);
+    const SettledCommits settled = left.folders.settle();
+    CHECK(settled.notes.empty());
+    REQUIRE(settled.problems.size() == 1);
+    CHECK_THAT(settled.problems.front(),
+               Contains("cannot be completed now: file " + unnameable.string() + ": cannot rename " +
+                        temporary.filename().string() + " to nnn") &&
+                   Contains("File name too long. The next run tries again"));
+    CHECK(left.folders.contents() == Contents{{left.folders.one("a").string(), "old a"},
+                                              {left.folders.one("b").string(), "old b"},
+                                              {temporary.string(), "old n"}});
+    CHECK(fs::exists(left.journal()));
+  }
+}
+
+TEST_CASE("journal: one without readable lines names the outputs of the temporary files, and no other file") {
+  const Folders folders;
+  fs::create_directory(folders.state());
+  const fs::path journal = folders.state() / "results.journal";
+  write_contents(journal, "damaged\n");
+  REQUIRE(::chmod(journal.c_str(), 0600) == 0);
+  const std::string begin = "journal " + journal.string() +
+                            ": is damaged. A run that ended while it wrote may have left outputs partly new and partly "
+                            "old: ";
+  const std::string end = ". Check these files, remove the journal, and run their jobs again";
+  using Problems = std::vector<std::string>;
+  set({{folders.one("a"), "new a"},
+       {folders.two("b"), "the user's"},
+       {folders.one(".kiln-short.tmp"), "the user's"},
+       {folders.one(".kiln-0123456789abcdef.new"), "the user's"}});
+  CHECK(folders.settle().problems == Problems{begin + "which ones is not known" + end});
+  const std::string token = commit_token("a", "0123456789abcdef");
+  for (const char* const suffix : {".tmp", ".old"}) {
+    const fs::path temporary = folders.one(".kiln-" + token + suffix);
+    write_contents(temporary, "old a");
+    CHECK(folders.settle().problems == Problems{begin + folders.one("a").string() + ". Their other versions: " +
+                                                temporary.string() + end});
+    // Of an output that is not there now.
+    fs::rename(folders.one("a"), folders.one("away"));
+    CHECK(folders.settle().problems ==
+          Problems{begin + "which ones is not known. Their other versions: " + temporary.string() + end});
+    fs::rename(folders.one("away"), folders.one("a"));
+    fs::remove(temporary);
+  }
+}
+
 TEST_CASE("journal: a folder that is away is tried again") {
   const HalfDone left;
   left.write_journal(left.text());

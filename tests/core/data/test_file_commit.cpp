@@ -351,6 +351,63 @@ TEST_CASE("commit: a stop ends the wait for a process that commits, and its numb
   CHECK(commit(folders.state(), {{{folders.one("a"), "new"}}}).front().ok());
 }
 
+// A journal that is not on the disk before the first name could leave a crashed machine with new files beside old ones.
+TEST_CASE("commit: contents, and the journal of several files, are flushed once, before the first name",
+          "[unsanitized]") {
+  struct Case {
+    std::vector<std::size_t> units;  // their numbers of files
+    std::size_t files = 0, file_systems = 0;
+  };
+  // A file system is flushed as a whole where that is one call instead of more than two.
+  const std::vector<Case> cases{{{1}, 1, 0},       {{2}, 0, 1},    {{3}, 0, 1},   {{1, 1}, 2, 0},
+                                {{1, 1, 1}, 0, 1}, {{2, 1}, 0, 1}, {{1, 2}, 0, 1}};
+  for (const Case& one : cases) {
+    for (const bool replaced : {false, true}) {
+      CAPTURE(one.units, replaced);
+      const Folders folders;
+      std::vector<Unit> units;
+      Contents expected;
+      for (const std::size_t files : one.units) {
+        Unit& unit = units.emplace_back();
+        for (std::size_t i = 0; i < files; ++i) {
+          const fs::path file = folders.one(std::to_string(units.size()) + "." + std::to_string(i));
+          if (replaced) write_contents(file, "old");
+          unit.emplace_back(file, "new");
+          expected[file.string()] = "new";
+        }
+      }
+      std::size_t flushed_files = 0, flushed_file_systems = 0, flushed_late = 0;
+      bool is_named = false;
+      KillPoint point;
+      point.counts_from = opens_nameless_file;
+      point.at_each_call = [&](const SystemCall& call) {
+        if (call.number == SYS_linkat || call.number == SYS_renameat || call.number == SYS_renameat2) is_named = true;
+        const bool is_file = call.number == SYS_fsync, is_file_system = call.number == SYS_syncfs;
+        flushed_files += is_file ? 1 : 0;
+        flushed_file_systems += is_file_system ? 1 : 0;
+        flushed_late += is_named && (is_file || is_file_system) ? 1 : 0;
+      };
+      const KilledRun run = run_and_kill(
+          [&] {
+            bool all = true;
+            for (const Status& status : commit(folders.state(), units)) all = all && status.ok();
+            ::_exit(all ? 0 : 1);
+          },
+          point);
+      if (!run.is_traced) {
+        WARN("skipped: ptrace is not permitted here");
+        return;
+      }
+      REQUIRE(run.status == 0);
+      CHECK(is_named);
+      CHECK(flushed_files == one.files);
+      CHECK(flushed_file_systems == one.file_systems);
+      CHECK(flushed_late == 0);
+      CHECK(folders.contents() == expected);
+    }
+  }
+}
+
 TEST_CASE("commit: a full disk fails the unit and leaves the old files") {
   const Folders folders;
   set({{folders.one("a"), "old"}, {folders.two("b"), "old"}});

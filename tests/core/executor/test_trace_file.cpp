@@ -6,7 +6,10 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include <cstdint>
+#include <limits>
 #include <map>
+#include <string_view>
 
 using namespace kiln;
 using namespace kiln::test;
@@ -73,4 +76,40 @@ TEST_CASE("trace file: stages nest in their jobs, slots are lanes, and neighbour
     CHECK(overlap(stages[fence]["device"], stages[fence - 1]["readback"]));
     CHECK_FALSE(overlap(stages[fence]["device"], stages[fence + 1]["device"]));
   }
+}
+
+TEST_CASE("trace file: an arrow leads from a choice to the first job after it", "[executor][trace]") {
+  ChromeTrace trace;
+  const TraceFigure figures[] = {{"candidates", std::uint64_t{3}},
+                                 {"cost_ms", 0.5},
+                                 {"why", std::string_view("\"nearest\"")},
+                                 {"roof", std::numeric_limits<double>::infinity()}};
+  trace.add_event({TraceArea::selector, "choose", 1000, std::uint64_t{3500}, figures});
+  trace.add_event({TraceArea::tuner, "told", 10'007, {}, {}});
+  trace.add_link({TraceArea::selector, 1500, "fixture:0", 99});  // of a job that never was
+  trace.add_link({TraceArea::selector, 2000, "fixture:0", 7});
+  trace.add_link({TraceArea::selector, 5000, "fixture:0", 7});  // back in time
+  trace.add_link({TraceArea::build, 2000, "fixture:0", 7});     // from a lane without events
+  const StageSpan job[] = {{"fixture:0", "tiled", 0, 7, Stage::job, 4000, 9250},
+                           {"fixture:0", "tiled", 0, 7, Stage::device, 5000, 9000}};
+  trace.add_job(job);
+  const auto expected = nlohmann::json::parse(R"([
+    {"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": "kiln"}},
+    {"ph": "M", "name": "process_name", "pid": 2, "tid": 0, "args": {"name": "device fixture:0"}},
+    {"ph": "M", "name": "thread_name", "pid": 2, "tid": 1, "args": {"name": "slot 0"}},
+    {"ph": "M", "name": "thread_name", "pid": 1, "tid": 2, "args": {"name": "selector"}},
+    {"ph": "M", "name": "thread_sort_index", "pid": 1, "tid": 2, "args": {"sort_index": 2}},
+    {"ph": "M", "name": "thread_name", "pid": 1, "tid": 3, "args": {"name": "tuner"}},
+    {"ph": "M", "name": "thread_sort_index", "pid": 1, "tid": 3, "args": {"sort_index": 3}},
+    {"ph": "X", "name": "choose", "pid": 1, "tid": 2, "cat": "selector", "ts": 0, "dur": 2.5,
+     "args": {"candidates": 3, "cost_ms": 0.5, "why": "\"nearest\"", "roof": "unknown"}},
+    {"ph": "s", "name": "chosen", "pid": 1, "tid": 2, "cat": "decision", "id": 2, "ts": 1},
+    {"ph": "X", "name": "tiled", "pid": 2, "tid": 1, "cat": "job", "ts": 3, "dur": 5.25, "args": {"fence": 7}},
+    {"ph": "f", "name": "chosen", "pid": 2, "tid": 1, "cat": "decision", "id": 2, "bp": "e", "ts": 3},
+    {"ph": "X", "name": "device", "pid": 2, "tid": 1, "cat": "stage", "ts": 4, "dur": 4, "args": {"fence": 7}},
+    {"ph": "i", "name": "told", "pid": 1, "tid": 3, "cat": "tuner", "ts": 9.007, "s": "t", "args": {}}
+  ])");
+  const auto events = nlohmann::json::parse(trace.json()).at("traceEvents");
+  REQUIRE(events.size() == expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) CHECK(events[i].dump() == expected[i].dump());
 }
