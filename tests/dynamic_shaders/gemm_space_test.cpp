@@ -234,6 +234,124 @@ TEST_CASE("gemm/shared: a sum too long for one pass goes on in the next") {
   CHECK_THAT(last.text, Catch::Contains("max(s0_0.x + bias0, 0.0)"));
 }
 
+TEST_CASE("gemm/shared: a later pass begins with what lies at its rows and columns, zero beyond the edges") {
+  const auto plan = gemm_shared(product(33, 65, 480001), GemmTile{8, 1, 1, 8, 8}, viewless_device(), Dialect::glsl);
+  INFO((plan ? std::string() : plan.error().text()));
+  REQUIRE(plan.has_value());
+  REQUIRE(plan->passes.size() == 2);
+  CHECK_THAT(plan->passes[1].source.text,
+             Catch::Contains("  vec4 s0_0 = vec4(row + 0 < 33 && column0 < 65 ? c[to0 + 0] : 0.0, "
+                             "row + 1 < 33 && column0 < 65 ? c[to0 + 65] : 0.0, "
+                             "row + 2 < 33 && column0 < 65 ? c[to0 + 130] : 0.0, "
+                             "row + 3 < 33 && column0 < 65 ? c[to0 + 195] : 0.0);\n"
+                             "  vec4 s0_1 = vec4(row + 4 < 33 && column0 < 65 ? c[to0 + 260] : 0.0, "
+                             "row + 5 < 33 && column0 < 65 ? c[to0 + 325] : 0.0, "
+                             "row + 6 < 33 && column0 < 65 ? c[to0 + 390] : 0.0, "
+                             "row + 7 < 33 && column0 < 65 ? c[to0 + 455] : 0.0);\n"));
+}
+
+TEST_CASE("gemm/shared: the whole text of a small tile") {
+  const auto plan = gemm_shared(GemmSpec{4, 4, 4}, GemmTile{4, 2, 1, 2, 2}, viewless_device(), Dialect::glsl);
+  INFO((plan ? std::string() : plan.error().text()));
+  REQUIRE(plan.has_value());
+  REQUIRE(plan->passes.size() == 1);
+  CHECK(plan->passes[0].source.text ==
+        "#version 430\n"
+        "// gemm/shared: each lane adds up 4 rows of 2 columns\n"
+        "layout(local_size_x = 2, local_size_y = 1) in;\n"
+        "layout(std430, binding = 0) readonly restrict buffer Of_a { float a[]; };\n"
+        "layout(std430, binding = 1) readonly restrict buffer Of_b { float b[]; };\n"
+        "layout(std430, binding = 2) writeonly restrict buffer Of_c { float c[]; };\n"
+        "shared float part_b[8];\n"
+        "shared vec4 part_a[4];\n"
+        "\n"
+        "void main() {\n"
+        "  int lane = int(gl_LocalInvocationID.x);\n"
+        "  int lane_c = lane % 2;\n"
+        "  int lane_r = lane / 2;\n"
+        "  int first_row = int(gl_WorkGroupID.y) * 4;\n"
+        "  int row = first_row + lane_r * 4;\n"
+        "  int column0 = int(gl_WorkGroupID.x) * 4 + 0 + lane_c;\n"
+        "  int to0 = row * 4 + column0;\n"
+        "  int column1 = int(gl_WorkGroupID.x) * 4 + 2 + lane_c;\n"
+        "  int to1 = row * 4 + column1;\n"
+        "  int deep0 = (lane + 0) % 2;\n"
+        "  int quad0 = (lane + 0) / 2;\n"
+        "  int from0 = (first_row + quad0 * 4) * 4 + deep0;\n"
+        "  vec4 s0_0 = vec4(0.0);\n"
+        "  vec4 s1_0 = vec4(0.0);\n"
+        "  for (int step = 0; step < 2; ++step) {\n"
+        "    memoryBarrierShared(); barrier();\n"
+        "    {\n"
+        "      int k = step * 2 + 0 + lane_r;\n"
+        "      part_b[(0 + lane_r) * 4 + 0 + lane_c] = b[k * 4 + column0];\n"
+        "      part_b[(0 + lane_r) * 4 + 2 + lane_c] = b[k * 4 + column1];\n"
+        "    }\n"
+        "    {\n"
+        "      int k = step * 2 + 1 + lane_r;\n"
+        "      part_b[(1 + lane_r) * 4 + 0 + lane_c] = b[k * 4 + column0];\n"
+        "      part_b[(1 + lane_r) * 4 + 2 + lane_c] = b[k * 4 + column1];\n"
+        "    }\n"
+        "    {\n"
+        "      float a0 = a[from0 + 0 + step * 2];\n"
+        "      float a1 = a[from0 + 4 + step * 2];\n"
+        "      float a2 = a[from0 + 8 + step * 2];\n"
+        "      float a3 = a[from0 + 12 + step * 2];\n"
+        "      part_a[deep0 * 2 + quad0] = vec4(a0, a1, a2, a3);\n"
+        "    }\n"
+        "    memoryBarrierShared(); barrier();\n"
+        "    float v0_0 = part_b[0 + lane_c];\n"
+        "    float v1_0 = part_b[2 + lane_c];\n"
+        "    vec4 w0_0 = part_a[0 + lane_r * 1];\n"
+        "    s0_0 += v0_0 * w0_0;\n"
+        "    s1_0 += v1_0 * w0_0;\n"
+        "    float v0_1 = part_b[4 + lane_c];\n"
+        "    float v1_1 = part_b[6 + lane_c];\n"
+        "    vec4 w0_1 = part_a[2 + lane_r * 1];\n"
+        "    s0_0 += v0_1 * w0_1;\n"
+        "    s1_0 += v1_1 * w0_1;\n"
+        "  }\n"
+        "  {\n"
+        "    c[to0 + 0] = s0_0.x;\n"
+        "    c[to0 + 4] = s0_0.y;\n"
+        "    c[to0 + 8] = s0_0.z;\n"
+        "    c[to0 + 12] = s0_0.w;\n"
+        "  }\n"
+        "  {\n"
+        "    c[to1 + 0] = s1_0.x;\n"
+        "    c[to1 + 4] = s1_0.y;\n"
+        "    c[to1 + 8] = s1_0.z;\n"
+        "    c[to1 + 12] = s1_0.w;\n"
+        "  }\n"
+        "}\n");
+}
+
+TEST_CASE("gemm/blocked: a second factor of whole texels is read as it lies, another from a padded copy") {
+  for (const std::int64_t columns : {4, 8, 12, 40, 1, 2, 3, 5, 6, 7, 9, 13, 41}) {
+    INFO(columns << " columns");
+    const GemmBlocking narrow{1, 1, 8, View::storage};
+    const auto plan = gemm_blocked(product(3, columns, 8), narrow, viewless_device(), Dialect::glsl);
+    INFO((plan ? std::string() : plan.error().text()));
+    REQUIRE(plan.has_value());
+    CHECK(validate(*plan).text() == "ok");
+    REQUIRE(plan->passes.size() == 1);
+    const Pass& pass = plan->passes.front();
+    REQUIRE(pass.bindings.size() == 4);
+    const bool whole = columns % 4 == 0;
+    REQUIRE(plan->prepared.size() == (whole ? 0u : 1u));
+    CHECK(plan->prepare.size() == plan->prepared.size());
+    CHECK((pass.bindings[1].source == (whole ? BindingSource::tensor : BindingSource::prepared)));
+    CHECK(pass.bindings[1].index == (whole ? 1u : 0u));
+    CHECK_THAT(pass.source.text, Catch::Contains("Of_b { vec4 b[]; }"));
+    CHECK_THAT(pass.source.text, Catch::Contains(whole ? "Of_bias { vec4 bias[]; }" : "Of_bias { float bias[]; }"));
+    CHECK_THAT(pass.source.text, Catch::Contains(whole ? "Of_c { vec4 c[]; }" : "Of_c { float c[]; }"));
+    if (whole) continue;
+    CHECK(plan->prepared[0].tensor == 1);
+    CHECK(plan->prepared[0].bytes == static_cast<std::uint64_t>(8 * ((columns + 3) / 4) * 16));
+    CHECK(plan->prepared[0].layout == "gemm/8/" + std::to_string(columns));
+  }
+}
+
 TEST_CASE("gemm/shared: both dialects share memory, with the same passes, bindings and geometry") {
   const std::regex glsl(R"(\b(vec4|gl_\w+|layout|buffer|shared|memoryBarrierShared)\b|#version)");
   for (const char* form : {"", "@any"}) {
