@@ -92,6 +92,49 @@ TEST_CASE("cost model: llvmpipe's figures and those of a GPU that no table knows
                                                          2133536, 74010144, 51891744, 56249888, 8949280});
 }
 
+TEST_CASE("cost model: a build costs its programs and their unrolled terms, dearer through the image unit") {
+  Conv2dSpec small = resnet_layer(), tiled = resnet_layer(), pointwise = resnet_layer();
+  small.h = small.w = 8;
+  tiled.accuracy = Accuracy::winograd;
+  pointwise.r = pointwise.s = 1, pointwise.pad_y = pointwise.pad_x = 0;
+  const auto quarter = winograd_shape(tiled, 4), half = winograd_shape(tiled, 2);
+  REQUIRE(quarter.has_value());
+  REQUIRE(half.has_value());
+  const Blocking unrolled{Lanes::channels, 4, 8, 4, Packing::pixels, View::texels, Rows::unrolled, Border::padded, 16};
+  const Blocking looped{Lanes::places, 8, 7, 2, Packing::channels, View::image, Rows::looped, Border::guarded, 64};
+  const Blocking plane{Lanes::channels, 8, 12, 1, Packing::plane, View::texels, Rows::looped, Border::padded, 8};
+  const Blocking rounds{Lanes::channels, 8, 8, 1, Packing::plane, View::texels, Rows::unrolled, Border::padded, 8};
+  GemmSpec even, odd, deep;
+  even.m = even.n = even.k = 256, odd.m = odd.n = odd.k = 255;
+  deep.m = deep.n = 64, deep.k = 480001;
+  const GemmTile tile{8, 4, 8, 16, 8};
+  const ConvShape shape = shape_of(resnet_layer());
+  // Programs, the terms of one step of theirs, and how often an image's terms count.
+  const auto check_builds = [&](const MachineModel& model, double program, double term, double image) {
+    CHECK(predict_plain(shape, model).build == Approx(program));
+    CHECK(predict(shape, unrolled, model).build == Approx(3 * program + 1152 * term));
+    CHECK(predict(shape, looped, model).build == Approx(3 * program + 1344 * term * image));
+    CHECK(predict(shape_of(pointwise), rounds, model).build == Approx(2 * program + 256 * term));
+    CHECK(predict_winograd(tiled, *quarter, plane, model).build == Approx(4 * program + (96 + 36 * 60) * term));
+    CHECK(predict_winograd(tiled, *half, plane, model).build == Approx(4 * program + (96 + 16 * 60) * term));
+    CHECK(predict_depthwise(small, {1, 0, 0, 0, View::storage}, model).build == Approx(program + 576 * term));
+    CHECK(predict_depthwise(small, {0, 2, 0, 0, View::texels}, model).build == Approx(program + 144 * term));
+    CHECK(predict_depthwise(small, {0, 0, 8, 4, View::image}, model).build == Approx(program + 288 * term * image));
+    CHECK(predict_implicit(small, {Staging::registers, 8, 2, 4, 16, 4}, model).build ==
+          Approx(2 * program + 64 * term));
+    CHECK(predict_implicit(small, {Staging::shared, 4, 4, 8, 16, 8}, model).build == Approx(2 * program + 128 * term));
+    CHECK(predict_gemm_plain(even, model).build == Approx(program));
+    CHECK(predict_gemm(even, {8, 2, 16, View::texels}, model).build == Approx(program + 256 * term));
+    CHECK(predict_gemm(even, {8, 2, 16, View::image}, model).build == Approx(program + 256 * term * image));
+    CHECK(predict_gemm(odd, {8, 2, 16, View::texels}, model).build == Approx(2 * program + 64 * term));
+    CHECK(predict_gemm_shared(even, tile, model).build == Approx(program + 256 * term));
+    CHECK(predict_gemm_shared(deep, tile, model).build == Approx(2 * program + 512 * term));
+  };
+  check_builds(model_of(device_of(DeviceKind::software, 8)), 2e8, 7e5, 2);
+  check_builds(model_of(device_of(DeviceKind::software, 16)), 2e8, 7e5, 2);
+  check_builds(model_of(device_of(DeviceKind::gpu, 32)), 1e8, 2e5, 1);
+}
+
 TEST_CASE("cost model: only the instruction set of a device with a table of its own changes its figures") {
   CHECK(costs_on(device_of(DeviceKind::software, 8, "gfx1100")) == costs_on(device_of(DeviceKind::software, 8)));
   CHECK(costs_on(device_of(DeviceKind::gpu, 32, "gfx900")) == costs_on(device_of(DeviceKind::gpu, 32)));
@@ -130,6 +173,30 @@ TEST_CASE("cost model: a wave waits longer the fewer share its SIMD, by register
   CHECK(waves(1, 256, 32 * 1024) == Approx(8));
   CHECK(waves(1, 64, 64 * 1024 + 1) == Approx(0.25));  // fits nowhere
   CHECK(waited(model_of(device_of(DeviceKind::gpu, 32)), 216, 64, 65536) == 0);
+}
+
+TEST_CASE("cost model: a depthwise lane waits once, by the rows, weights and outputs that it holds") {
+  MachineModel waiting = model_of_target("gfx1100");
+  waiting.wanted_vectors = 1;
+  MachineModel ready = waiting;
+  ready.latency = 0;
+  Conv2dSpec spec;
+  spec.c = spec.k = spec.groups = 32, spec.h = 8, spec.w = 16;
+  // Of a launch of so many vectors, whose kernel leaves room for so many waves.
+  const auto waits = [&](std::int64_t taps, const Depthwise& choice, double vectors, double waves) {
+    spec.r = spec.s = taps, spec.pad_y = spec.pad_x = taps / 2;
+    INFO(depthwise_variant(choice) << " of " << taps << " x " << taps << " taps");
+    const double more = predict_depthwise(spec, choice, waiting).main - predict_depthwise(spec, choice, ready).main;
+    CHECK(more == Approx(vectors * 375 / waves));
+  };
+  // 101 registers, of them 40 of its own: 3 rows of 16 floats, 9 weights, 4 outputs.
+  waits(3, {1, 0, 0, 0, View::storage}, 1, 12);
+  waits(3, {0, 8, 0, 0, View::storage}, 1, 12);
+  waits(3, {0, 2, 0, 0, View::storage}, 4, 12);
+  waits(3, {0, 0, 8, 8, View::storage}, 2, 16);   // 89: 3 rows of the 3 texels that 10 floats lie in
+  waits(3, {0, 0, 16, 8, View::storage}, 1, 12);  // 113: of 5
+  waits(3, {0, 0, 28, 8, View::storage}, 1, 9);   // 149: of 8
+  waits(5, {1, 0, 0, 0, View::storage}, 1, 9);    // 149: 5 rows of 16 floats, 25 weights
 }
 
 TEST_CASE("cost model: of two points that differ in nothing else, the one that keeps more waves is cheaper") {

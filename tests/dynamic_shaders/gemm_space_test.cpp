@@ -329,8 +329,8 @@ TEST_CASE("gemm/shared: the whole text of a small tile") {
 TEST_CASE("gemm/blocked: a second factor of whole texels is read as it lies, another from a padded copy") {
   for (const std::int64_t columns : {4, 8, 12, 40, 1, 2, 3, 5, 6, 7, 9, 13, 41}) {
     INFO(columns << " columns");
-    const GemmBlocking narrow{1, 1, 8, View::storage};
-    const auto plan = gemm_blocked(product(3, columns, 8), narrow, viewless_device(), Dialect::glsl);
+    const GemmBlocking thin{1, 1, 8, View::storage};
+    const auto plan = gemm_blocked(product(3, columns, 8), thin, viewless_device(), Dialect::glsl);
     INFO((plan ? std::string() : plan.error().text()));
     REQUIRE(plan.has_value());
     CHECK(validate(*plan).text() == "ok");

@@ -108,6 +108,15 @@ TEST_CASE("dynamic_shaders: the written decoding agrees with the geometry") {
   const auto folded = map_lanes({100, 7, 3}, device);
   REQUIRE(folded.has_value());
   CHECK(folded->grid == LaneMap::Triple{5, 5, 2});
+  // Workgroup (1, 2, 1) is tile (1 * 5 + 2) * 5 + 1 = 36 of 42: the first of its row of 2, row 18 % 7, layer 18 / 7.
+  const auto item = folded->item({1, 2, 1}, {3, 0, 0});
+  REQUIRE(item.has_value());
+  CHECK(item->column == 3);
+  CHECK(item->row == 4);
+  CHECK(item->layer == 2);
+  CHECK_FALSE(folded->item({2, 3, 1}, {0, 0, 0}).has_value());   // tile 42
+  CHECK_FALSE(folded->item({0, 0, 1}, {36, 0, 0}).has_value());  // tile 25, column 100
+  CHECK(folded->item({0, 0, 1}, {35, 0, 0}).has_value());
   CHECK(folded->decoding(writer) ==
         "  uint tile = (gl_WorkGroupID.z * 5u + gl_WorkGroupID.y) * 5u + gl_WorkGroupID.x;\n"
         "  if (tile >= 42u) return;\n"

@@ -5,9 +5,11 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dynamic_shaders/generator.hpp"
@@ -146,6 +148,33 @@ TEST_CASE("choice: the nearest shape's winner serves, where it was not rejected 
   REQUIRE(plan_of(other, device(), Dialect::glsl, theirs));
   REQUIRE(away.put({record(other, theirs, Verdict::winner)}).ok());
   CHECK(chosen(spec, away) == own);
+}
+
+TEST_CASE("choice: of two tuned shapes the nearer one's winner serves, whichever the database names first") {
+  const Conv2dSpec spec = layer(28);
+  const std::string own = default_variant(spec, device());
+  const auto own_cost = predicted_run(spec, device(), own);
+  REQUIRE(own_cost.has_value());
+  using Sides = std::pair<std::int64_t, std::int64_t>;
+  for (const Sides& sides : {Sides{30, 16}, Sides{24, 60}, Sides{30, 20}}) {
+    const Conv2dSpec near = layer(sides.first), far = layer(sides.second);
+    INFO("sides " << sides.first << " and " << sides.second);
+    std::vector<std::string> others;  // that serve all three, and that the model sees nothing against
+    for (const Candidate& each : conv_space(spec, device())) {
+      if (others.size() == 2) break;
+      if (each.variant == own || each.predicted > 1.2 * *own_cost) continue;
+      if (plan_of(near, device(), Dialect::glsl, each.variant) && plan_of(far, device(), Dialect::glsl, each.variant)) {
+        others.push_back(each.variant);
+      }
+    }
+    REQUIRE(others.size() == 2);
+    for (const bool swapped : {false, true}) {
+      const std::string theirs = others[swapped ? 1 : 0], farther = others[swapped ? 0 : 1];
+      TuningDatabase database({});
+      REQUIRE(database.put({record(near, theirs, Verdict::winner), record(far, farther, Verdict::winner)}).ok());
+      CHECK(chosen(spec, database) == theirs);
+    }
+  }
 }
 
 TEST_CASE("choice: a product of matrices is served by the nearest product's winner too") {

@@ -1,4 +1,10 @@
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <atomic>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -179,6 +185,32 @@ TEST_CASE("tuning database: writers at once lose nothing, and leave nothing behi
   std::size_t files = 0;
   for (const auto& entry : fs::directory_iterator(folder.file().parent_path())) files += entry.path() != "";
   CHECK(files == 2);  // the file and its lock
+}
+
+TEST_CASE("tuning database: a writer waits while another one has the lock") {
+  const Folder folder;
+  REQUIRE(TuningDatabase(folder.file()).put({record_for("s", "a")}).ok());
+  const std::string before = contents(folder.file()), beside = folder.file().string() + ".lock";
+  const int lock = ::open(beside.c_str(), O_RDWR | O_CLOEXEC);
+  REQUIRE(lock >= 0);
+  REQUIRE(::flock(lock, LOCK_EX | LOCK_NB) == 0);
+  std::atomic<bool> is_done{false};
+  Status status = unavailable("not yet");
+  std::thread writer([&] {
+    status = TuningDatabase(folder.file()).put({record_for("s", "b")});
+    is_done = true;
+  });
+  // A writer that did not wait would be done long before; one that waits gives up only after seconds.
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
+  while (!is_done && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  const std::string meanwhile = contents(folder.file());
+  ::close(lock);
+  writer.join();
+  CHECK(meanwhile == before);
+  CHECK(status.text() == "ok");
+  CHECK(TuningDatabase(folder.file()).of("d0", "s").size() == 2);
 }
 
 TEST_CASE("tuning database: it is bounded, and the oldest shapes go first") {
