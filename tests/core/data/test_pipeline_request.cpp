@@ -1,0 +1,235 @@
+// Requests of pipelines: the forms of the tensors that steps share, and what does not fit, told with both sides.
+#include <kiln/data.hpp>
+
+#include <catch2/catch.hpp>
+
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "core/data/scratch_folder.hpp"
+
+using namespace kiln;
+using kiln::test::ScratchFolder;
+
+namespace {
+
+// A tensor of a pipeline: read from a source, or, without one, only on the device.
+KernelBindingConfig pipeline_tensor(const std::string& name, const std::string& input, DType dtype = DType::invalid,
+                                    Shape shape = {}) {
+  KernelBindingConfig tensor;
+  tensor.label = "tensors." + name;
+  tensor.name = name;
+  tensor.access = input.empty() ? Access::invalid : Access::read;
+  tensor.input = input;
+  tensor.dtype = dtype;
+  tensor.shape = std::move(shape);
+  return tensor;
+}
+
+// A binding of a step. An inout names its tensor twice, as the configuration does.
+KernelBindingConfig step_binding(Access access, const std::string& tensor) {
+  KernelBindingConfig binding;
+  binding.label = "bindings[0]";
+  binding.access = access;
+  if (access != Access::write) binding.input = tensor;
+  if (access != Access::read) binding.output = tensor;
+  return binding;
+}
+
+PipelineStepConfig add_step(const std::string& left, const std::string& right, const std::string& result) {
+  PipelineStepConfig step;
+  step.job.name = "sum";
+  step.job.op = "add";
+  step.job.spec = AddSpec{.shape = {2, 3}};
+  step.job.input = left;
+  step.job.addend = right;
+  step.job.output = result;
+  return step;
+}
+
+PipelineStepConfig kernel_step(KernelBindingConfig binding) {
+  PipelineStepConfig step;
+  step.job.name = "mine";
+  step.job.op = "kernel";
+  step.job.source = "k.comp";
+  step.job.text = "void main() {}";
+  step.job.bindings.push_back(std::move(binding));
+  return step;
+}
+
+PipelineConfig pipeline_of(std::vector<KernelBindingConfig> tensors, PipelineStepConfig step) {
+  PipelineConfig config;
+  config.job.name = "p";
+  config.job.op = "pipeline";
+  config.job.bindings = std::move(tensors);
+  config.steps.push_back(std::move(step));
+  return config;
+}
+
+// Ok where the pipeline is accepted.
+Status refused_pipeline(const PipelineConfig& config) {
+  const auto request = data::make_request(config, data::Contents::check);
+  return request ? Status() : request.error();
+}
+
+}  // namespace
+
+TEST_CASE("pipeline request: a tensor that a step writes has the form of the step", "[pipeline_request]") {
+  struct Declared {
+    DType dtype;
+    Shape shape;
+    std::string found;  // in the error; empty: it fits
+  };
+  const Declared cases[] = {
+      {DType::invalid, {}, ""},
+      {DType::f32, {}, ""},
+      {DType::invalid, {2, 3}, ""},
+      {DType::f32, {2, 3}, ""},
+      {DType::i32, {}, "int32"},
+      {DType::f64, {}, "float64"},
+      {DType::i32, {2, 3}, "int32 [2, 3]"},
+      {DType::invalid, {3, 2}, "float32 [3, 2]"},
+      {DType::f32, {2, 3, 1}, "float32 [2, 3, 1]"},
+  };
+  for (const Declared& declared : cases) {
+    INFO("declared as " << numpy_name(declared.dtype) << " " << to_string(declared.shape));
+    const PipelineConfig config = pipeline_of({pipeline_tensor("x", "random:1", DType::f32, {2, 3}),
+                                               pipeline_tensor("y", "", declared.dtype, declared.shape)},
+                                              add_step("x", "x", "y"));
+    const auto request = data::make_request(config, data::Contents::check);
+    if (!declared.found.empty()) {
+      REQUIRE_FALSE(request);
+      CHECK(request.error().code == StatusCode::invalid_argument);
+      CHECK(request.error().message == "pipeline 'p': step 'sum': tensor 'y' is " + declared.found +
+                                           ", the step writes float32 [2, 3]");
+      continue;
+    }
+    INFO((request ? std::string() : request.error().text()));
+    REQUIRE(request);
+    REQUIRE(request->pipeline.tensors.size() == 2);
+    CHECK(request->pipeline.tensors[1].name == "y");
+    CHECK(request->pipeline.tensors[1].dtype == DType::f32);
+    CHECK(request->pipeline.tensors[1].shape == Shape{2, 3});
+  }
+  const auto request = data::make_request(
+      pipeline_of({pipeline_tensor("x", "random:1", DType::f32, {2, 3})}, add_step("x", "x", "new")),
+      data::Contents::check);
+  REQUIRE(request);
+  REQUIRE(request->pipeline.tensors.size() == 2);
+  CHECK(request->pipeline.tensors[1].name == "new");
+  CHECK(request->pipeline.tensors[1].dtype == DType::f32);
+  CHECK(request->pipeline.tensors[1].shape == Shape{2, 3});
+}
+
+TEST_CASE("pipeline request: a name that is no tensor is told with the names that are", "[pipeline_request]") {
+  const std::vector<KernelBindingConfig> tensors{pipeline_tensor("x", "random:1", DType::f32, {2, 3}),
+                                                 pipeline_tensor("y", "random:2", DType::f32, {2, 3})};
+  const std::string unknown = "found \"z\", expected a tensor that is declared or that a step before writes: x, y";
+  const Status inout = refused_pipeline(pipeline_of(tensors, kernel_step(step_binding(Access::read_write, "z"))));
+  CHECK(inout.code == StatusCode::not_found);
+  CHECK(inout.message == "pipeline 'p': step 'mine': bindings[0]: inout: " + unknown);
+  const Status input = refused_pipeline(pipeline_of(tensors, kernel_step(step_binding(Access::read, "z"))));
+  CHECK(input.code == StatusCode::not_found);
+  CHECK(input.message == "pipeline 'p': step 'mine': bindings[0]: input: " + unknown +
+                             " (input: found \"z\", expected random:SEED, he:SEED, zeros:, or a file .npy, .png, "
+                             ".bin or .raw)");
+  const Status addend = refused_pipeline(pipeline_of(tensors, add_step("x", "z", "y")));
+  CHECK(addend.code == StatusCode::not_found);
+  CHECK(addend.message == "pipeline 'p': step 'sum': addend: " + unknown);
+}
+
+TEST_CASE("pipeline request: a kernel reads and writes the tensors that its bindings name", "[pipeline_request]") {
+  for (const Access access : {Access::read, Access::read_write}) {
+    const auto request =
+        data::make_request(pipeline_of({pipeline_tensor("x", "random:1", DType::f32, {2, 3})},
+                                       kernel_step(step_binding(access, "x"))),
+                           data::Contents::check);
+    INFO((request ? std::string() : request.error().text()));
+    REQUIRE(request);
+    REQUIRE(request->pipeline.steps.size() == 1);
+    const PipelineStep& step = request->pipeline.steps[0];
+    REQUIRE(step.arguments.size() == 1);
+    CHECK(step.arguments[0].tensor == "x");
+    const auto& spec = std::get<UserKernelSpec>(step.spec);
+    REQUIRE(spec.bindings.size() == 1);
+    CHECK(spec.bindings[0].access == access);
+    CHECK(spec.bindings[0].dtype == DType::f32);
+    CHECK(spec.bindings[0].shape == Shape{2, 3});
+    CHECK(spec.bindings[0].bytes == 24);
+  }
+}
+
+TEST_CASE("pipeline request: a binding that does not fit its tensor is told with both", "[pipeline_request]") {
+  const auto message_of = [](const KernelBindingConfig& binding) {
+    const Status status = refused_pipeline(
+        pipeline_of({pipeline_tensor("x", "random:1", DType::f32, {2, 3}), pipeline_tensor("later", "")},
+                    kernel_step(binding)));
+    CHECK(status.code == StatusCode::invalid_argument);
+    return status.message;
+  };
+  const std::string who = "pipeline 'p': step 'mine': bindings[0]: ";
+  KernelBindingConfig binding = step_binding(Access::read, "x");
+  binding.dtype = DType::i32;
+  CHECK(message_of(binding) == who + "tensor 'x' is float32 [2, 3], expected int32 [2, 3]");
+  binding.shape = {3, 2};
+  CHECK(message_of(binding) == who + "tensor 'x' is float32 [2, 3], expected int32 [3, 2]");
+  binding.dtype = DType::invalid;
+  CHECK(message_of(binding) == who + "tensor 'x' is float32 [2, 3], expected float32 [3, 2]");
+  binding = step_binding(Access::read_write, "x");
+  binding.output = "later";
+  CHECK(message_of(binding) == who + "found inout and output, expected one of them in a step");
+  binding = step_binding(Access::read, "x");
+  binding.expect = "x.npy";
+  CHECK(message_of(binding) == who + "expect and tolerance: found in a step, expected at the pipeline's tensor");
+  CHECK(message_of(step_binding(Access::read_write, "later")) ==
+        who + "tensor 'later': its shape is not known yet: expected shape = [N, …] at the tensor");
+}
+
+TEST_CASE("pipeline request: a texture is a picture where its tensor has the samples of a PNG", "[pipeline_request]") {
+  const ScratchFolder folder;
+  for (const DType dtype : {DType::u8, DType::u16}) {
+    const auto samples = HostTensor::create(dtype, {2, 3, 4});
+    REQUIRE(samples);
+    const std::string name = dtype == DType::u8 ? "bytes" : "words";
+    REQUIRE(data::store_tensor(folder / (name + ".png"), **samples).ok());
+    REQUIRE(data::store_tensor(folder / (name + ".npy"), **samples).ok());
+  }
+  struct Case {
+    BindingKind kind;
+    std::string file;
+    DType dtype;  // of the pipeline's tensor; a PNG without one is float32
+    bool is_picture;
+  };
+  const Case cases[] = {
+      {BindingKind::image, "bytes.png", DType::u8, true},
+      {BindingKind::sampler, "bytes.png", DType::u8, true},
+      {BindingKind::buffer, "bytes.png", DType::u8, false},
+      {BindingKind::image, "words.png", DType::u16, true},
+      {BindingKind::image, "bytes.npy", DType::u8, false},
+      {BindingKind::sampler, "words.npy", DType::u16, false},
+      {BindingKind::buffer, "words.npy", DType::u16, false},
+      {BindingKind::image, "bytes.png", DType::invalid, false},
+  };
+  const auto is_picture = [&](const KernelBindingConfig& binding, std::vector<KernelBindingConfig> tensors) {
+    PipelineConfig config = pipeline_of(std::move(tensors), kernel_step(binding));
+    config.job.base = folder.path();
+    config.steps[0].job.base = folder.path();
+    const auto request = data::make_request(config, data::Contents::check);
+    INFO((request ? std::string() : request.error().text()));
+    REQUIRE(request);
+    REQUIRE(request->pipeline.steps.size() == 1);
+    return std::get<UserKernelSpec>(request->pipeline.steps[0].spec).bindings.at(0).picture;
+  };
+  for (const Case& each : cases) {
+    INFO("kind " << static_cast<int>(each.kind) << " of " << each.file);
+    KernelBindingConfig binding = step_binding(Access::read, "photo");
+    binding.kind = each.kind;
+    if (each.kind != BindingKind::buffer) binding.name = "shown";
+    CHECK(is_picture(binding, {pipeline_tensor("photo", each.file, each.dtype)}) == each.is_picture);
+    if (each.dtype == DType::invalid) continue;
+    binding.input = each.file;  // which only this step reads
+    CHECK(is_picture(binding, {}) == each.is_picture);
+  }
+}
