@@ -63,6 +63,35 @@ TEST_CASE("config::text: durations", "[config]") {
   }
 }
 
+TEST_CASE("config::text: the most that 64 bits hold, and what is beyond it by its fraction alone", "[config]") {
+  using namespace std::chrono_literals;
+  const auto most = parse_duration("9223372036.854775807 s");
+  REQUIRE(most);
+  CHECK(most->count() == std::numeric_limits<std::int64_t>::max());
+  const auto days = parse_duration("106751.99 d");
+  REQUIRE(days);
+  CHECK(*days == 106751 * 24h + 85536s);
+  // The whole part fits, the sum does not.
+  for (const char* const beyond :
+       {"9223372036.854775808 s", "106751.999 d", "9223372036854775807.5 us", "99999999999999999999 ns"}) {
+    INFO(beyond);
+    const auto duration = parse_duration(beyond);
+    REQUIRE_FALSE(duration);
+    CHECK(duration.error().message == "found \"" + std::string(beyond) +
+                                          "\", expected a duration such as \"10 s\": the number is too large");
+  }
+  for (const char* const beyond : {"9223372036854775808", "8388608 TiB"}) {
+    INFO(beyond);
+    const auto size = parse_size(beyond);
+    REQUIRE_FALSE(size);
+    CHECK(size.error().message == "found \"" + std::string(beyond) +
+                                      "\", expected a size such as \"50 MiB\": the number is too large");
+  }
+  const auto largest = parse_size("8388607.5 TiB");
+  REQUIRE(largest);
+  CHECK(*largest == (std::uint64_t{1} << 63) - (std::uint64_t{1} << 39));
+}
+
 TEST_CASE("config::text: quantities are printed with the largest unit that divides them, and read back", "[config]") {
   CHECK(print_size(0) == "0 B");
   CHECK(print_size(50 << 20) == "50 MiB");

@@ -259,6 +259,54 @@ TEST_CASE("png: files that are not PNG, or are cut or changed anywhere", "[png]"
   CHECK(failure_of(whole + "more").ok());
 }
 
+TEST_CASE("png: what does not start with the signature of PNG is told so by every reader", "[png]") {
+  const ScratchFolder folder;
+  const std::string signature("\x89PNG\r\n\x1A\n", 8);
+  const std::string whole = encoded({PNG_COLOR_TYPE_GRAY, 8, 1, 1, 0, {"a"}, {}, {}});
+  REQUIRE(whole.substr(0, 8) == signature);
+  CHECK(data::has_png_signature(bytes_of(signature)));
+  CHECK(data::has_png_signature(bytes_of(whole)));
+  CHECK_THAT(failure_of(signature).message, Catch::StartsWith("file x.png: damaged PNG: "));
+  std::vector<std::string> others{"", "GIF89a and so on", signature.substr(0, 7), whole.substr(1), " " + whole};
+  for (std::size_t at = 0; at < signature.size(); ++at) {
+    others.push_back(whole);
+    others.back()[at] = static_cast<char>(others.back()[at] ^ 1);
+  }
+  const std::string told = ": found a file that does not start with the signature of PNG, expected \\x89PNG";
+  const std::filesystem::path path = folder / "x.png";
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    INFO("file " << i);
+    CHECK_FALSE(data::has_png_signature(bytes_of(others[i])));
+    CHECK(failure_of(others[i]).text() == "corrupt: file x.png" + told);
+    write_contents(path, others[i]);
+    const auto planes = data::read_png(path);
+    REQUIRE_FALSE(planes);
+    CHECK(planes.error().text() == "corrupt: file " + path.string() + told);
+    const auto samples = data::read_samples(path);
+    REQUIRE_FALSE(samples);
+    CHECK(samples.error().text() == "corrupt: file " + path.string() + told);
+    const auto info = data::read_png_info(path);
+    REQUIRE_FALSE(info);
+    CHECK(info.error().text() == "corrupt: file " + path.string() + told);
+  }
+}
+
+TEST_CASE("png: what no file has filled says nothing", "[png]") {
+  const data::PngInfo info{};
+  CHECK(info.width == 0);
+  CHECK(info.height == 0);
+  CHECK(info.colours == 0);
+  CHECK_FALSE(info.has_alpha);
+  CHECK(info.sample == DType::invalid);
+  const data::PngPixels pixels{};
+  CHECK(pixels.width == 0);
+  CHECK(pixels.height == 0);
+  CHECK(pixels.channels == 0);
+  CHECK(pixels.sample_bytes == 0);
+  CHECK(pixels.row_bytes == 0);
+  CHECK(pixels.rows.empty());
+}
+
 TEST_CASE("png: sizes beyond the limit or beyond what the file can hold", "[png]") {
   const std::string whole = encoded({PNG_COLOR_TYPE_GRAY, 8, 1, 1, 0, {"a"}, {}, {}});
   CHECK(failure_of(with_size(whole, 1, 1)).ok());

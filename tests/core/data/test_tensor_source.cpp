@@ -1,13 +1,21 @@
 #include <kiln/data.hpp>
 
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 
 #include <cmath>
 #include <limits>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "core/data/scratch_folder.hpp"
 #include "data/npy.hpp"
 #include "data/tensor_source.hpp"
+#include "support/test_length.hpp"
 
 using namespace kiln;
 using kiln::test::ScratchFolder;
@@ -150,4 +158,145 @@ TEST_CASE("tensor source: plain bytes, zeros and samples of a picture", "[tensor
   REQUIRE(dropped);
   CHECK((*dropped)->shape() == Shape{2, 3, 3});
   CHECK_FALSE(data::load_tensor("p.png", folder.path(), {DType::u8, {}, "input"}));
+}
+
+TEST_CASE("tensor source: the form that is told before a file is read is that of the tensor", "[tensor_source]") {
+  const ScratchFolder folder;
+  REQUIRE(data::store_tensor(folder / "x.npy", *random_of(DType::i16, {2, 3}, 1)).ok());
+  REQUIRE(data::store_tensor(folder / "p.png", *random_of(DType::f32, {1, 4, 5, 6}, 1)).ok());
+  write_contents(folder / "x.bin", "abcdefgh");
+  data::Memory memory;
+  memory.tensors["given"] = random_of(DType::i32, {7}, 1);
+  struct Case {
+    std::string source;
+    data::TensorRequest request;
+    data::TensorForm form;
+  };
+  const Case cases[] = {
+      {"x.npy", {DType::invalid, {}, "input"}, {DType::i16, {2, 3}}},
+      {"x.npy", {DType::f32, {2, 3}, "input"}, {DType::f32, {2, 3}}},
+      {"p.png", {DType::invalid, {}, "input"}, {DType::f32, {1, 4, 5, 6}}},
+      {"p.png", {DType::f32, {1, 3, 5, 6}, "input"}, {DType::f32, {1, 3, 5, 6}}},
+      {"p.png", {DType::f32, {}, "input", Alpha::drop}, {DType::f32, {1, 3, 5, 6}}},
+      {"p.png", {DType::u8, {}, "input"}, {DType::u8, {5, 6, 4}}},
+      {"p.png", {DType::u8, {}, "input", Alpha::drop}, {DType::u8, {5, 6, 3}}},
+      {"x.bin", {DType::invalid, {}, "input"}, {DType::u8, {8}}},
+      {"x.bin", {DType::u16, {2, 2}, "input"}, {DType::u16, {2, 2}}},
+      {"zeros:", {DType::invalid, {4}, "input"}, {DType::f32, {4}}},
+      {"random:1", {DType::i64, {4}, "input"}, {DType::i64, {4}}},
+      {"memory:given", {DType::invalid, {}, "input"}, {DType::i32, {7}}},
+  };
+  for (const Case& each : cases) {
+    INFO(each.source << " as " << numpy_name(each.form.dtype) << " " << to_string(each.form.shape));
+    data::TensorRequest request = each.request;
+    request.memory = &memory;
+    const auto form = data::form_of(each.source, folder.path(), request);
+    REQUIRE(form);
+    CHECK(form->dtype == each.form.dtype);
+    CHECK(form->shape == each.form.shape);
+    const auto tensor = data::load_tensor(each.source, folder.path(), request);
+    REQUIRE(tensor);
+    CHECK((*tensor)->dtype() == each.form.dtype);
+    CHECK((*tensor)->shape() == each.form.shape);
+  }
+  for (const char* const name : {"none.npy", "none.png", "none.bin"}) {
+    INFO(name);
+    const auto form = data::form_of(name, folder.path(), {DType::invalid, {}, "input"});
+    REQUIRE_FALSE(form);
+    CHECK(form.error().code == StatusCode::not_found);
+    CHECK(form.error().message ==
+          "input: file " + (folder / name).string() + ": cannot open: No such file or directory");
+    const auto tensor = data::load_tensor(name, folder.path(), {DType::invalid, {}, "input"});
+    REQUIRE_FALSE(tensor);
+    CHECK(tensor.error().text() == form.error().text());
+  }
+}
+
+TEST_CASE("tensor source: a note tells where the alpha of a picture is left out, and only there", "[tensor_source]") {
+  const ScratchFolder folder;
+  for (const std::int64_t channels : {1, 2, 3, 4}) {
+    REQUIRE(data::store_tensor(folder / (std::to_string(channels) + ".png"),
+                               *random_of(DType::f32, {1, channels, 2, 2}, 1))
+                .ok());
+  }
+  const auto note_of = [&](const std::string& role, std::int64_t own) {
+    return role + ": file " + (folder / (std::to_string(own) + ".png")).string() +
+           ": its alpha channel is left out: " + std::to_string(own) +
+           " channels would keep it; alpha = \"drop\" ends this note, \"premultiply\" multiplies colours by it";
+  };
+  struct Case {
+    std::int64_t own;     // channels of the file
+    std::int64_t wanted;  // of the tensor
+    Alpha alpha;
+    bool noted;
+  };
+  const Case cases[] = {
+      {1, 1, Alpha::keep, false},
+      {3, 3, Alpha::keep, false},
+      {2, 2, Alpha::keep, false},
+      {4, 4, Alpha::keep, false},
+      {2, 1, Alpha::keep, true},
+      {4, 3, Alpha::keep, true},
+      {2, 1, Alpha::drop, false},
+      {4, 3, Alpha::drop, false},
+      {2, 1, Alpha::premultiply, false},
+      {4, 3, Alpha::premultiply, false},
+  };
+  for (const Case& each : cases) {
+    INFO(each.own << " channels as " << each.wanted << ", " << to_string(each.alpha));
+    std::vector<std::string> expected;
+    if (each.noted) expected.push_back(note_of("input", each.own));
+    const std::string name = std::to_string(each.own) + ".png";
+    std::vector<std::string> notes;
+    const auto planes =
+        data::load_tensor(name, folder.path(), {DType::f32, {1, each.wanted, 2, 2}, "input", each.alpha}, &notes);
+    REQUIRE(planes);
+    CHECK(notes == expected);
+
+    notes.clear();
+    data::TensorRequest texels{DType::u8, {}, "input", each.alpha};
+    texels.texels = true;
+    texels.channels = each.wanted;
+    const auto samples = data::load_tensor(name, folder.path(), texels, &notes);
+    REQUIRE(samples);
+    CHECK((*samples)->shape() == Shape{2, 2, each.wanted});
+    CHECK(notes == expected);
+    CHECK(data::load_tensor(name, folder.path(), texels));  // nobody reads its notes
+  }
+}
+
+TEST_CASE("tensor source: a tensor that memory has no room for is an error that names it",
+          "[tensor_source][unsanitized]") {
+  if (kiln::test::is_sanitized) {
+    WARN("skipped: a sanitizer's own memory is beyond the limit");
+    return;
+  }
+  const ScratchFolder folder;
+  constexpr std::int64_t vast = std::int64_t{1} << 30;
+  // Files with holes: nothing of their elements is ever read.
+  const std::string header = data::format_npy_header(DType::u8, {vast});
+  write_contents(folder / "vast.npy", header);
+  std::filesystem::resize_file(folder / "vast.npy", header.size() + static_cast<std::uintmax_t>(vast));
+  write_contents(folder / "vast.bin", "");
+  std::filesystem::resize_file(folder / "vast.bin", static_cast<std::uintmax_t>(vast));
+  const std::pair<std::string, std::string> sources[] = {
+      {"vast.npy", "input: file " + (folder / "vast.npy").string()}, {"vast.bin", "input"}, {"zeros:", "input"}};
+  for (const auto& [source, place] : sources) {
+    INFO(source);
+    // In a child, since the limit holds for the whole process.
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      const rlimit limit{rlim_t{256} << 20, rlim_t{256} << 20};
+      if (::setrlimit(RLIMIT_DATA, &limit) != 0) ::_exit(2);
+      const auto tensor = data::load_tensor(source, folder.path(), {DType::u8, {vast}, "input"});
+      if (tensor) ::_exit(3);
+      const std::string expected = "unavailable: " + place + ": tensor [1073741824]: no memory for 1073741824 bytes";
+      ::_exit(tensor.error().text() == expected ? 0 : 4);
+    }
+    int state = 0;
+    REQUIRE(::waitpid(child, &state, 0) == child);
+    REQUIRE(WIFEXITED(state));
+    CHECK(WEXITSTATUS(state) == 0);
+  }
 }
