@@ -71,7 +71,7 @@ TEST_CASE("config::text: the most that 64 bits hold, and what is beyond it by it
   const auto days = parse_duration("106751.99 d");
   REQUIRE(days);
   CHECK(*days == 106751 * 24h + 85536s);
-  // The whole part fits, the sum does not.
+  // Two whose whole part fits and whose sum does not, then two whose whole part does not.
   for (const char* const beyond :
        {"9223372036.854775808 s", "106751.999 d", "9223372036854775807.5 us", "99999999999999999999 ns"}) {
     INFO(beyond);
