@@ -205,7 +205,8 @@ kiln_status* kiln_job_constant(kiln_job* job, const char* name, const char* text
     if (text == nullptr) return null_argument(function, "text");
     if (!is_define_name(name) || !is_define_text(text)) {
       return invalid_argument(std::string("constant '") + name + "' = '" + text +
-                              "': expected a name of letters, digits and '_', and a text of one line");
+                              "': expected a name of letters, digits and '_', and a text of one line without "
+                              "backslashes");
     }
     for (Define& known : of.kernel.constants) {
       if (known.name != name) continue;

@@ -80,8 +80,8 @@ constexpr BindingForm images{
     BindingKind::image, image_keys,
     "{ input = FILE }, { output = FILE, size = [W, H], format = \"rgba8\" } or { inout = FILE }"};
 constexpr BindingForm samplers{BindingKind::sampler, sampler_keys,
-                               "{ input = FILE, filter = \"linear\", wrap = \"clamp\" }, or without input for a "
-                               "sampler of its own"};
+                               "{ input = FILE, filter = \"linear\", wrap = \"clamp\" }, or the same without input "
+                               "for a separate sampler"};
 
 constexpr BindingForm tensors{BindingKind::buffer, tensor_keys,
                               "{ input = FILE }, { output = FILE }, { inout = FILE } or { shape = [N] }", true};
@@ -274,7 +274,7 @@ class BindingReader {
       binding_.kind = BindingKind::sampler_state;
       binding_.access = Access::read;
       for (const std::string_view key : {"size", "format", "dtype"}) {
-        if (has(key)) problem(at(key), std::string(key), "found where it says nothing: it goes with input");
+        if (has(key)) problem(at(key), std::string(key), "allowed only with input");
       }
       return;
     }
@@ -284,41 +284,43 @@ class BindingReader {
     if (forms != 1 && !(forms == 0 && form_.may_be_none)) {
       return problem(item_.at, "",
                      "found " + std::to_string(forms) +
-                         (form_.kind == BindingKind::grid ? " of input and values, expected one: "
+                         (form_.kind == BindingKind::grid ? " of the keys input and values, expected one: "
                           : form_.kind == BindingKind::buffer
-                              ? " of input, output or inout, values, float, int and local, expected one: "
-                              : " of input, output and inout, expected one: ") +
+                              ? " of the keys input, output (or inout), values, float, int and local, expected one: "
+                              : " of the keys input, output and inout, expected one: ") +
                          std::string(form_.expected));
     }
     const bool result = has("inout") || has("output");
     const bool buffer = binding_.kind == BindingKind::buffer;
     const auto only = [&](std::string_view key, bool allowed, std::string_view where) {
       if (has(key) && !allowed)
-        problem(at(key), std::string(key), "found where it says nothing: it goes with " + std::string(where));
+        problem(at(key), std::string(key), "allowed only with " + std::string(where));
     };
     only("expect", result, "output or inout");
     only("tolerance", result, "output or inout");
     // A tensor of an application has a form too.
     const bool form_elsewhere = report_.in_pipeline() || binding_.output.starts_with("memory:");
-    only("shape", !in_place && buffer, "input, output or values, and with inout beside output");
+    only("shape", !in_place && buffer, "input, output or values, or inout together with output");
     only("size", !has("inout"), "input or output");
-    only("dtype", !in_place && !has("local"), "input, output, values, float or int, and with inout beside output");
+    only("dtype", !in_place && !has("local"), "input, output, values, float or int, or inout together with output");
     only("binding", buffer, "input, output, inout or values");
     only("name", buffer, "input, output, inout or values");
-    if (has("binding") && has("name")) problem(at("name"), "name", "found beside binding, expected one of them");
+    if (has("binding") && has("name")) {
+      problem(at("name"), "name", "found together with binding, expected only one of them");
+    }
     if (in_place) binding_.output = binding_.input;
     if (result && !has("inout")) binding_.access = Access::write;
     if (form_.kind == BindingKind::grid) binding_.dtype = DType::u32;
     // The file that it is compared with has a shape and a type too.
     if (form_.kind == BindingKind::image) {
       if (has("output") && !has("inout") && binding_.size.empty() && !has("expect") && !form_elsewhere) {
-        problem(item_.at, "", "output needs size = [W, H] or expect = FILE, which gives its size");
+        problem(item_.at, "", "output needs size = [W, H], or expect = FILE to use the size of the file");
       }
     } else if (result && !has("inout")) {
       const bool has_form = !binding_.shape.empty() || !(has("expect") || form_elsewhere);
       if (binding_.dtype == DType::invalid && has_form) binding_.dtype = DType::f32;
       if (binding_.shape.empty() && !has("expect") && !form_elsewhere) {
-        problem(item_.at, "", "output needs shape = [N, …] or expect = FILE, which gives its size");
+        problem(item_.at, "", "output needs shape = [N, …], or expect = FILE to use the shape of the file");
       }
     }
     check_values();
@@ -333,7 +335,7 @@ class BindingReader {
       const std::string key = has("float") ? "float" : "values";
       problem(at(key), key,
               "found " + std::to_string(integer) + ", which " + std::string(numpy_name(dtype)) +
-                  " does not have. Write it with a fraction to have it rounded");
+                  " cannot represent. Write the number with a fraction to round it");
       return;
     }
   }
@@ -354,7 +356,7 @@ class BindingReader {
       const std::string key = has("int") ? "int" : "values";
       problem(at(key), key,
               "found " + std::to_string(least < 0 ? least : most) +
-                  ", expected an integer from -2147483648 to 4294967295, or dtype = \"int64\" beside it");
+                  ", expected an integer from -2147483648 to 4294967295. Set dtype = \"int64\" for other integers");
     }
   }
 

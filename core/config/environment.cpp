@@ -204,10 +204,10 @@ void apply_set(Draft& draft, const std::string& argument) {
                          source);
   }
   if (key_name == "job" || key_name.starts_with("job.")) {
-    return draft.problem(place, shown + ": jobs are written in a file, expected a key of another section");
+    return draft.problem(place, shown + ": jobs can be set only in a configuration file");
   }
   if (key_name == "cache.remote" || key_name.starts_with("cache.remote.")) {
-    return draft.problem(place, shown + ": remotes are written in a file, expected a key of another section");
+    return draft.problem(place, shown + ": remotes can be set only in a configuration file");
   }
   draft.problem(place, shown + ": unknown key; nearest: " + std::string(nearest_key(key_name)));
 }

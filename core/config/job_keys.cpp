@@ -159,9 +159,9 @@ void read_pair(JobDraft& draft, const JobKeyEntry& key, const TomlMember& member
   const bool pair = node.kind == TomlKind::array && node.items.size() == 2;
   if (!pair && node.kind != TomlKind::integer) {
     const std::string found =
-        node.kind == TomlKind::array ? "an array of " + std::to_string(node.items.size()) : describe(node);
+        node.kind == TomlKind::array ? "an array of length " + std::to_string(node.items.size()) : describe(node);
     return report.problem(node.at, std::string(key.name) + ": found " + found + ", expected " + expected_text(rule) +
-                                       ", or two of them: [y, x]");
+                                       ", or an array [y, x] of two such integers");
   }
   const TomlNode& first = pair ? node.items[0] : node;
   const TomlNode& second = pair ? node.items[1] : node;
@@ -183,8 +183,9 @@ void read_shape(JobDraft& draft, const JobKeyEntry& key, const TomlMember& membe
   Extents extents{};
   if (node.kind != TomlKind::array || node.items.empty() || node.items.size() > extents.size()) {
     const std::string found =
-        node.kind == TomlKind::array ? "an array of " + std::to_string(node.items.size()) : describe(node);
-    return report.problem(node.at, std::string(key.name) + ": found " + found + ", expected one to four extents");
+        node.kind == TomlKind::array ? "an array of length " + std::to_string(node.items.size()) : describe(node);
+    return report.problem(
+        node.at, std::string(key.name) + ": found " + found + ", expected an array of one to four extents");
   }
   for (std::size_t i = 0; i < node.items.size(); ++i) {
     const Result<ConfigValue> value = checked(node.items[i], extent);

@@ -53,8 +53,8 @@ void read_member(JobDraft& draft, const TomlMember& member, JobForm form, JobRep
                           toml_key(member.key) + ": unknown key; nearest: " + nearest_job_key(member.key, form));
   }
   if (form != JobForm::invalid && !has_form(key->used_by, form)) {
-    return report.problem(member.at, member.key + ": found in " + form_text(form) +
-                                         ", which has no such key; nearest: " + nearest_job_key(member.key, form));
+    return report.problem(member.at, member.key + ": not a key of " + form_text(form) +
+                                         "; nearest: " + nearest_job_key(member.key, form));
   }
   if (key->read != nullptr) return key->read(draft, *key, member, report);
   const Result<ConfigValue> value = checked(member.value, key->rule);
@@ -68,7 +68,7 @@ void report_missing(const TomlNode& job, JobForm form, JobReport& report) {
     if (find_member(job, "op") == nullptr) {
       std::string known;
       for (const JobOperation& each : job_operations()) known += (known.empty() ? "" : ", ") + std::string(each.name);
-      report.problem(job.at, "missing key op, one of " + known + "; or table, a file of jobs");
+      report.problem(job.at, "missing key op (one of " + known + ") or table (a .csv file of jobs)");
     }
     return;
   }
@@ -101,7 +101,7 @@ void register_row(Draft& draft, const std::string& name, const ConfigPlace& row,
   const std::optional<ConfigPlace> first = register_name(draft, name, row);
   if (!first) return;
   if (first->file == row.file && first->line != row.line) return draft.problem(row, used_twice(name, *first));
-  report.problem(job.table_at, "table: " + used_twice(name, *first) + "; expected a job name of its own");
+  report.problem(job.table_at, "table: " + used_twice(name, *first) + ". Give this job another name");
 }
 
 // The file of one row's result: the row's name before the extension, with what could lead out of the folder replaced.
@@ -139,12 +139,12 @@ void check_expect(const TomlNode& node, JobConfig& job, JobReport& report) {
   if (results != 1) {
     return report.problem(expect->value.at,
                           "expect: found " + std::to_string(results) +
-                              " results (output or inout), expected exactly one. Give each of them its "
-                              "own expect");
+                              " results (output or inout), expected exactly one. With several results, set expect in "
+                              "each of them");
   }
   KernelBindingConfig& result = *std::ranges::find_if(job.bindings, is_result);
   if (!result.expect.empty()) {
-    return report.problem(expect->value.at, "expect: found at the job and at its result, expected one of them");
+    return report.problem(expect->value.at, "expect: found in the job and in its result, expected only one of them");
   }
   result.expect = job.expect;
 }
@@ -157,7 +157,8 @@ void finish_bindings(const TomlNode& node, JobConfig& job, JobReport& report) {
   };
   std::stable_partition(job.bindings.begin(), job.bindings.end(), by_place);
   if (job.bindings.empty()) {
-    return report.problem(node.at, "missing key bindings, images or samplers: a job with op = \"kernel\" needs one");
+    return report.problem(
+        node.at, "missing key bindings, images or samplers: a job with op = \"kernel\" needs at least one");
   }
   for (KernelBindingConfig& binding : job.bindings) {
     std::vector<std::int64_t>& extents = binding.size.empty() ? binding.shape : binding.size;
@@ -298,7 +299,7 @@ void read_job(Draft& draft, const TomlNode& node, std::size_t index, const FileC
   report_missing(node, form, report);
   if (form == JobForm::table && !job.job.op.empty() && job.job.op != "conv2d") {
     report.problem(find_member(node, "op")->value.at,
-                   "op: found " + toml_text(job.job.op) + ", expected conv2d: a table's rows are");
+                   "op: found " + toml_text(job.job.op) + ", expected \"conv2d\" in a job with a table");
   }
   if (named && form != JobForm::table) {
     const std::optional<ConfigPlace> first = register_name(draft, name->value.text, file.place(name->value.at));
@@ -361,8 +362,9 @@ class PipelineReader {
         list.value.kind == TomlKind::array && !list.value.items.empty() &&
         std::ranges::all_of(list.value.items, [](const TomlNode& node) { return node.kind == TomlKind::table; });
     if (!tables || depth > most_nesting) {
-      report.problem(list.at, tables ? "step: is nested more than " + std::to_string(most_nesting) + " deep"
-                                     : "step: found " + describe(list.value) + ", expected tables, one a step");
+      report.problem(list.at, tables ? "step: nested more than " + std::to_string(most_nesting) + " levels deep"
+                                     : "step: found " + describe(list.value) +
+                                           ", expected an array of tables, one for each step");
       return false;
     }
     bool good = true;
@@ -388,10 +390,10 @@ class PipelineReader {
       } else if (member.key == "step") {
         good = read(member, label, step.steps, depth + 1) && good;
       } else if (inner != nullptr && member.key != "name") {
-        report.problem(member.at,
-                       toml_key(member.key) + ": found in a step that has steps, expected name, repeat, swap and step");
+        report.problem(member.at, toml_key(member.key) +
+                                      ": not a key of a step that contains steps, expected name, repeat, swap or step");
       } else if (is_one_of(member.key, keys_of_whole)) {
-        report.problem(member.at, member.key + ": found in a step, expected at the pipeline or its tensors");
+        report.problem(member.at, member.key + ": found in a step, expected in the pipeline or in one of its tensors");
       } else {
         read_member(job, member, form, report);
       }
@@ -460,7 +462,8 @@ void read_list(Draft& draft, const TomlMember& member, const FileContext& file, 
   const TomlNode& list = member.value;
   if (list.kind != TomlKind::array) {
     const std::string found = list.kind == TomlKind::table ? "the section [" + key + "]" : describe(list);
-    return draft.problem(file.place(member.at), key + ": found " + found + ", expected [[" + key + "]]: one a " + key);
+    return draft.problem(file.place(member.at),
+                         key + ": found " + found + ", expected [[" + key + "]] once for each " + key);
   }
   for (std::size_t i = 0; i < list.items.size(); ++i) {
     const TomlNode& item = list.items[i];

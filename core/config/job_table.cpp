@@ -51,7 +51,7 @@ class TableParser {
       if (order_.empty()) {
         if (!read_header(line)) return std::move(table_);
       } else if (table_.rows.size() == most_rows) {
-        problem(1, "found more than " + std::to_string(most_rows) + " rows, expected at most those");
+        problem(1, "found too many rows, expected at most " + std::to_string(most_rows));
         return std::move(table_);
       } else {
         read_row(line);
@@ -61,7 +61,7 @@ class TableParser {
     if (order_.empty()) {
       problem(1, "found an empty table, expected the header " + std::string(expected_header));
     } else if (table_.rows.empty() && table_.problems.empty()) {
-      problem(1, "found a header without rows, expected one row a job");
+      problem(1, "found a header without rows, expected one row for each job");
     }
     return std::move(table_);
   }
@@ -76,8 +76,8 @@ class TableParser {
     for (const Field& field : split(line)) {
       const auto known = std::find(columns.begin(), columns.end(), field.text);
       if (known == columns.end()) {
-        problem(field.column, "column " + toml_text(field.text) +
-                                  ": unknown; nearest: " + std::string(nearest_word(field.text, columns)));
+        problem(field.column, "unknown column " + toml_text(field.text) +
+                                  "; nearest: " + std::string(nearest_word(field.text, columns)));
         order_.emplace_back();
         continue;
       }
@@ -113,7 +113,7 @@ class TableParser {
   void read_field(std::string_view column, const Field& field, JobTableRow& row) {
     if (column == "name") {
       row.name = field.text;
-      if (field.text.empty()) problem(field.column, "column name: found nothing, expected a text");
+      if (field.text.empty()) problem(field.column, "column name: found an empty field, expected a text");
       return;
     }
     const ValueRule rule = column == "pad" ? padding_rule() : extent_rule();
@@ -123,7 +123,7 @@ class TableParser {
     if (error != std::errc() || end != end_of_field || static_cast<double>(value) < rule.least ||
         static_cast<double>(value) > rule.most) {
       return problem(field.column, "column " + std::string(column) + ": found " +
-                                       (field.text.empty() ? "nothing" : toml_text(field.text)) + ", expected " +
+                                       (field.text.empty() ? "an empty field" : toml_text(field.text)) + ", expected " +
                                        expected_text(rule));
     }
     Conv2dSpec& spec = row.spec;

@@ -43,12 +43,13 @@ void read_constants(JobDraft& draft, const JobKeyEntry&, const TomlMember& membe
   for (const TomlMember& constant : member.value.members) {
     if (!is_define_name(constant.key)) {
       report.problem(constant.at, "constants: found the name " + toml_text(constant.key) +
-                                      ", expected letters, digits and \"_\", no digit first");
+                                      ", expected letters, digits and \"_\", not beginning with a digit");
     } else if (std::optional<std::string> text = define_text(constant.value)) {
       draft.job.constants.push_back({constant.key, std::move(*text)});
     } else {
       report.problem(constant.value.at, "constants." + constant.key + ": found " + describe(constant.value) +
-                                            ", expected a finite number, a boolean or a text of one line");
+                                            ", expected a finite number, a boolean or a text of one line without "
+                                            "backslashes");
     }
   }
 }
@@ -62,7 +63,7 @@ void read_tune(JobDraft& draft, const JobKeyEntry&, const TomlMember& member, Jo
     const TomlNode& list = parameter.value;
     const std::string who = "tune." + toml_key(parameter.key);
     if (list.kind != TomlKind::array) {
-      report.problem(list.at, who + ": found " + describe(list) + ", expected an array of what to try");
+      report.problem(list.at, who + ": found " + describe(list) + ", expected an array of values to try");
       continue;
     }
     UserKernelSpec::Parameter& read = draft.job.tune.emplace_back();
@@ -72,7 +73,8 @@ void read_tune(JobDraft& draft, const JobKeyEntry&, const TomlMember& member, Jo
         read.texts.push_back(std::move(*text));
       } else {
         report.problem(list.items[i].at, who + "[" + std::to_string(i) + "]: found " + describe(list.items[i]) +
-                                             ", expected a finite number, a boolean or a text of one line");
+                                             ", expected a finite number, a boolean or a text of one line without "
+                                             "backslashes");
       }
     }
   }
@@ -100,7 +102,7 @@ class UniformReader {
     if (value.kind == TomlKind::table) {
       if (value.members.empty()) {
         return report_.problem(value.at,
-                               std::string(key_) + "." + name + ": found an empty table, expected its members");
+                               std::string(key_) + "." + name + ": found an empty table, expected at least one member");
       }
       for (const TomlMember& inner : value.members) read(name + "." + inner.key, inner.value, inner.at);
       return;
@@ -117,7 +119,8 @@ class UniformReader {
     if (!add(value, 0, uniform)) {
       return report_.problem(wrong_.line != 0 ? wrong_ : value.at,
                              std::string(key_) + "." + name + ": " + problem_ +
-                                 ", expected a number, true or false, or arrays of them of one length and type");
+                                 ", expected a number, true or false, or an array of values of one type, with inner "
+                                 "arrays of one length");
     }
     draft_.job.uniforms.push_back(std::move(uniform));
   }
@@ -213,7 +216,7 @@ void read_blocks(JobDraft& draft, const JobKeyEntry&, const TomlMember& member, 
       reader.read(block.key, block.value, block.at);
     } else {
       report.problem(block.value.at, "blocks." + block.key + ": found " + describe(block.value) +
-                                         ", expected a table of its members, or an array of such tables");
+                                         ", expected a table of the members of the block, or an array of such tables");
     }
   }
 }
@@ -249,10 +252,10 @@ void read_grid(JobDraft& draft, const JobKeyEntry&, const TomlMember& member, Jo
   if (list.kind == TomlKind::table) return read_indirect_grid(draft, member, report);
   if (list.kind != TomlKind::array || list.items.empty() || list.items.size() > draft.job.grid.size()) {
     const std::string found =
-        list.kind == TomlKind::array ? "an array of " + std::to_string(list.items.size()) : describe(list);
+        list.kind == TomlKind::array ? "an array of length " + std::to_string(list.items.size()) : describe(list);
     return report.problem(list.at, "grid: found " + found +
                                        ", expected an array of one to three workgroup counts, or "
-                                       "{ input = TENSOR } with such counts");
+                                       "{ input = TENSOR } with a tensor of such counts");
   }
   for (std::size_t axis = 0; axis < list.items.size(); ++axis) {
     const TomlNode& item = list.items[axis];

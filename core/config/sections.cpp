@@ -43,7 +43,7 @@ std::string fault_of_url(std::string_view url) {
   const std::size_t end = url.find("://");
   const std::string_view scheme = url.substr(0, end == std::string_view::npos ? 0 : end);
   if (std::ranges::find(schemes, scheme) == std::end(schemes)) {
-    return "expected a url that begins with http://, https://, s3://, redis://, rediss:// or file://";
+    return "expected a URL that begins with http://, https://, s3://, redis://, rediss:// or file://";
   }
   const std::string_view rest = url.substr(end + 3);
   const auto allowed = [](char c) {
@@ -51,13 +51,13 @@ std::string fault_of_url(std::string_view url) {
            std::string_view("-._~/:[]").find(c) != std::string_view::npos;
   };
   if (rest.find('@') != std::string_view::npos) {
-    return "expected a url without a user and a password. Put them in a file of credentials.d, and name it with "
-           "credentials";
+    return "expected a URL without a user and a password. Put them in a file of credentials.d, and set credentials to "
+           "the name of that file";
   }
   if (!std::ranges::all_of(rest, allowed) && scheme != "file") {
-    return "expected a url of letters, digits and -._~/:[] only";
+    return "expected a URL of letters, digits and -._~/:[] only";
   }
-  if (rest.find("/../") != std::string_view::npos || rest.ends_with("/..")) return "expected a url without '..'";
+  if (rest.find("/../") != std::string_view::npos || rest.ends_with("/..")) return "expected a URL without '..'";
   if (rest.empty() || (rest.front() == '/') != (scheme == "file")) {
     return scheme == "file" ? "expected an absolute path: file:///mnt/share" : "expected a host";
   }
@@ -78,7 +78,7 @@ class RemoteReader {
       read_key(remote, member);
     }
     if (draft_.problems.size() != problems) return;
-    if (!has_url) return problem(table.at, "url", "is missing: expected one, such as \"https://cache.example/kiln\"");
+    if (!has_url) return problem(table.at, "url", "missing, expected a URL such as \"https://cache.example/kiln\"");
     if (remote.writes && remote.sign_with.empty()) {
       return problem(table.at, "mode",
                      "\"read_write\" needs sign_with, the name of the key that signs what is written");
@@ -111,8 +111,8 @@ class RemoteReader {
   std::string key_name(const TomlMember& member, TextPosition at, const std::string& name, std::string_view folder) {
     if (!is_key_name(name)) {
       problem(at, member.key,
-              "found " + toml_text(name) + ", expected the name of a key in " + std::string(folder) +
-                  " (letters, digits and ._-), never a path");
+              "found " + toml_text(name) + ", expected a name from " + std::string(folder) +
+                  " (letters, digits and ._-), not a path");
     }
     return name;
   }
@@ -192,7 +192,7 @@ void read_fixed_section(Draft& draft, const TomlMember& section, const FileConte
                                                ": unknown key; nearest: " + std::string(nearest_key(dotted)));
     } else if (key->place == KeyPlace::outside_file) {
       draft.problem(file.place(member.at),
-                    dotted + ": found in a file, expected on the command line or in the environment only");
+                    dotted + ": found in a file, allowed only on the command line and in the environment");
     } else {
       // Wrong types and values are told where the value stands, the origin is where the key does.
       ValueSource source = file.source(member.at);
@@ -292,7 +292,7 @@ void check_section(const std::string& plugin, const RawPluginSection& section, c
     if (key == keys.end()) {
       std::string message = dotted + ": unknown key";
       message +=
-          names.empty() ? ": the plugin has none" : "; nearest: " + nearest(name, names, "plugin." + plugin + ".");
+          names.empty() ? ": the plugin has no keys" : "; nearest: " + nearest(name, names, "plugin." + plugin + ".");
       problems.push_back({setting.place, std::move(message)});
     } else if (const Result<ConfigValue> value = checked_setting(setting, *key); !value) {
       problems.push_back({setting.place, dotted + ": " + value.error().message});

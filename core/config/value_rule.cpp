@@ -48,7 +48,9 @@ bool in_range(double value, const ValueRule& rule) { return value >= rule.least 
 
 Result<ConfigValue> checked_text(const std::string& text, const ValueRule& rule) {
   // Past a NUL the operating system would not look: another file than the one that is shown.
-  if (text.find('\0') != std::string::npos) return mismatch("the text " + cut(text) + " with a NUL in it", rule);
+  if (text.find('\0') != std::string::npos) {
+    return mismatch("the text " + cut(text) + ", which contains a NUL character", rule);
+  }
   if (rule.allowed.empty()) {
     if (text.empty() && !rule.may_be_empty) return mismatch("an empty text", rule);
     return ConfigValue(text);

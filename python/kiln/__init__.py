@@ -620,7 +620,7 @@ def _text_of(what: str, value: object) -> str:
     if isinstance(value, float) and value - value == 0:
         return float.__repr__(value)
     raise (ValueError if isinstance(value, float) else TypeError)(
-        f"{what}: found {value!r}, expected a finite number, a boolean or a text of one line")
+        f"{what}: found {value!r}, expected a finite number, a boolean or a text of one line without backslashes")
 
 
 def _declarations(source: str, text: str | None, include: Sequence[str], entry: str | None) -> Declared | None:

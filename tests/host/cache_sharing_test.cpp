@@ -321,7 +321,7 @@ TEST_CASE("sharing: a configuration cannot bring its own key, credentials or pas
     INFO(line);
     const Finished checked = check(head + line + "\n");
     CHECK(checked.status == 2);
-    CHECK_THAT(checked.err, Contains("bad.toml:") && Contains("never a path"));
+    CHECK_THAT(checked.err, Contains("bad.toml:") && Contains("not a path"));
   }
   const Finished password = check("[[cache.remote]]\nurl = \"https://user:secret@cache.example\"\n");
   CHECK(password.status == 2);

@@ -122,7 +122,7 @@ struct Define {  // adds "#define name text" before a source
   std::string text;
   bool operator==(const Define&) const = default;
 };
-bool is_define_name(std::string_view name) noexcept;  // letters, digits and "_", no digit first
+bool is_define_name(std::string_view name) noexcept;  // letters, digits and "_", not beginning with a digit
 bool is_define_text(std::string_view text) noexcept;  // one line that does not continue on the next
 
 // Type of a user kernel's binding. buffer: device memory. value: an argument by value (OpenCL C). local: local memory

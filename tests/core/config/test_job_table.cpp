@@ -79,7 +79,7 @@ TEST_CASE("config::job_table: no more rows than a table may have", "[config]") {
   const JobTable table = parse_job_table(text, "t.csv");
   CHECK(table.rows.size() == 10'000);
   CHECK(texts(table.problems) ==
-        std::vector<std::string>{"t.csv:10002:1: found more than 10000 rows, expected at most those"});
+        std::vector<std::string>{"t.csv:10002:1: found too many rows, expected at most 10000"});
 }
 
 TEST_CASE("config: a job with a table becomes a job a row, each with the job's other keys", "[config]") {

@@ -59,7 +59,7 @@ TEST_CASE("config: every problem of plugin sections, by place", "[config]") {
             "test.toml:5:1: plugin.opengl.flags: found the text \"a\", expected an array of texts",
             "test.toml:6:1: plugin.opengl.threads: found the text \"two\", expected an integer from 1 to 8",
             "test.toml:7:1: plugin.opengl.label: found the integer 1, expected a text",
-            "test.toml:9:1: plugin.cpu.x: unknown key: the plugin has none",
+            "test.toml:9:1: plugin.cpu.x: unknown key: the plugin has no keys",
             "test.toml:10:9: [plugin.opengll]: found a section of a plugin that is not in plugins.load; nearest: "
             "[plugin.opengl]"});
 }

@@ -259,7 +259,7 @@ TEST_CASE("config: a bad --set is a problem that repeats it", "[config]") {
                                                             "the text \"many\", expected an integer from 1 to 16"});
   CHECK(problems_of_set("cache.name=").size() == 1);
   CHECK(problems_of_set("job.name=x") ==
-        Texts{"--set job.name=x: job.name: jobs are written in a file, expected a key of another section"});
+        Texts{"--set job.name=x: job.name: jobs can be set only in a configuration file"});
   CHECK(problems_of_set("plugin.opengl=3") == Texts{"--set plugin.opengl=3: plugin.opengl: expected plugin.NAME.KEY"});
   CHECK(problems_of_set("plugin.opengl.a.b=3").size() == 1);
   CHECK(problems_of_set("plugin.opengl.when=2024-01-31").size() == 1);
