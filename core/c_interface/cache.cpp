@@ -67,7 +67,7 @@ Status check_options(const char* function, const kiln_cache_options& options) {
   if (options.reserved != 0) return wrong("reserved", std::to_string(options.reserved), "0");
   const auto is_empty = [](const char* text) { return text != nullptr && *text == '\0'; };
   if (is_empty(options.config)) return wrong("config", "an empty name", "a file, or NULL");
-  if (is_empty(options.key_file)) return wrong("key_file", "an empty name", "a file, or NULL for the user's");
+  if (is_empty(options.key_file)) return wrong("key_file", "an empty name", "a file, or NULL for the default key file");
   return {};
 }
 
@@ -214,7 +214,7 @@ void kiln_cache_close(kiln_cache* cache) {
   if (cache == nullptr || cache->log.runs_here()) return;  // without a line, which the log would answer the same way
   if (cache->running.on_this_thread()) {
     cache->log.log().write(LogLevel::error, "cache",
-                           "kiln_cache_close: a callback of the cache called it: it stays open");
+                           "kiln_cache_close was called in a callback of the cache: the cache stays open");
     return;
   }
   if (!cache->process.is_this()) return;  // its threads cannot be joined

@@ -293,7 +293,8 @@ void kiln_job_free(kiln_job* job) {
   if (job->owner.log.runs_here()) return;  // a run may wait for this line
   if (JobScope::runs_here(*job)) {
     job->owner.log.log().write(LogLevel::error, "runtime",
-                               "kiln_job_free: a callback of job '" + job->request.name + "' called it: it stays");
+                               "kiln_job_free was called in a callback of job '" + job->request.name +
+                                   "': the job is not freed");
     return;
   }
   {

@@ -76,7 +76,8 @@ void kiln_close(kiln_runtime* runtime) {
   if (runtime == nullptr || runtime->log.runs_here()) return;
   if (!runtime->process.is_this()) return;  // in a forked child there are no threads to join
   if (JobScope::runs_here(*runtime)) {
-    runtime->log.log().write(LogLevel::error, "runtime", "kiln_close: a callback of a job called it: it stays open");
+    runtime->log.log().write(LogLevel::error, "runtime",
+                             "kiln_close was called in a callback of a job: the runtime stays open");
     return;
   }
   delete runtime;

@@ -370,9 +370,9 @@ OpenedObject open_object(std::span<const std::byte> bytes, std::span<const Trust
     return refused(ObjectFault::other_program, "holds the program of another key: " + program.key.hex());
   }
   const Result<std::vector<std::byte>> payload = inflate_payload(program.entry, inflaters);
-  if (!payload) return refused(ObjectFault::payload, payload.error().message);
+  if (!payload) return refused(ObjectFault::payload, "is damaged: " + payload.error().message);
   Result<ProgramBinary> binary = decode_payload(std::string(program.entry.format), *payload);
-  if (!binary) return refused(ObjectFault::payload, binary.error().message);
+  if (!binary) return refused(ObjectFault::payload, "is damaged: " + binary.error().message);
   for (const DriverFile& file : binary->driver_files) {
     if (!is_mesa_file_name(file.name)) {
       return refused(ObjectFault::driver_file, "has a driver file with an invalid name, '" + file.name + "'");

@@ -204,7 +204,7 @@ EntryVerdict judge(const FileContents& file, const Digest& name, const EntryKey&
   }
   DecodedEntry decoded = decode_entry(file.bytes, key);
   if (decoded.rejection != Rejection::none) return {decoded.rejection, std::move(decoded.why)};
-  if (sha256(decoded.entry.material) != name) return {Rejection::tampered, "it holds the program of another key"};
+  if (sha256(decoded.entry.material) != name) return {Rejection::tampered, "the file holds the program of another key"};
   const auto payload = inflate_payload(decoded.entry);
   if (!payload) return {Rejection::corrupt, payload.error().message};
   if (const auto program = decode_payload({}, *payload); !program) {

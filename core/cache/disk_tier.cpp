@@ -58,13 +58,13 @@ DiskTier::DeviceStore::DeviceStore(int root, const DeviceInfo& device, const Pro
           if (!folder.write(mark.digest, StoredFile::quarantined, {}).ok()) return;
         }
         if (condemned) folder.forget(mark.digest, StoredFile::suspect);
-        const std::string what = !was_stored ? "a process died of it or beside it: it is taken from no layer or remote"
-                                 : condemned ? "a second process died of it: it is quarantined and built anew"
-                                 : has_trial ? "a process died of it or beside it: it is tried in a child first"
-                                             : "a process died of it or beside it: it is built anew";
-        log.write(
-            condemned ? LogLevel::warning : LogLevel::info, "cache",
-            "program " + mark.digest.hex() + " in folder " + folder.name() + ", which a driver was loading: " + what);
+        const std::string what = !was_stored ? "the program is not taken from layers and remotes"
+                                 : condemned ? "this was the second time, so the program is quarantined and built again"
+                                 : has_trial ? "the next use loads the program in a child process first"
+                                             : "the program is built again";
+        log.write(condemned ? LogLevel::warning : LogLevel::info, "cache",
+                  "program " + mark.digest.hex() + " in folder " + folder.name() +
+                      ": a process died while a driver loaded the program: " + what);
       }) {}
 
 DiskTier::DiskTier(Log log, const CacheConfig& config, CacheCounters& counters, ProcessSharing sharing,
@@ -171,11 +171,12 @@ bool DiskTier::retry_suspect(Root& root, DeviceStore& device_store, const Progra
   const bool died = outcome.verdict == TrialVerdict::died;
   if (died && folder.condemn(key.digest)) {
     log_.write(LogLevel::warning, "cache",
-               name_of(key) + ": a child process that loaded it died (" + outcome.why +
-                   "): it is quarantined for a week and built anew. `kiln cache release " +
-                   key.digest.hex().substr(0, 12) + "` ends that");
+               name_of(key) + ": a child process that loaded the program died (" + outcome.why +
+                   "): the program is quarantined for a week and built again. `kiln cache release " +
+                   key.digest.hex().substr(0, 12) + "` ends the quarantine");
   } else if (!died) {
-    log_.write(LogLevel::info, "cache", name_of(key) + ": was not tried in a child, and is built anew: " + outcome.why);
+    log_.write(LogLevel::info, "cache",
+               name_of(key) + ": cannot be tried in a child process and is built again: " + outcome.why);
   }
   return false;
 }
@@ -223,7 +224,7 @@ Lookup DiskTier::find_stored(Root& in, DeviceStore& device_store, const ProgramK
   authenticating.end();
   if (decoded.rejection != Rejection::none) return rejected(decoded.rejection, decoded.why);
   if (decoded.entry.material != key.material) {
-    return rejected(Rejection::tampered, "it holds the program of another key");
+    return rejected(Rejection::tampered, "the file holds the program of another key");
   }
   TracedWork inflating(trace_, TraceArea::cache, "inflate");
   Result<std::vector<std::byte>> payload = inflate_payload(decoded.entry, inflaters_);
@@ -264,13 +265,14 @@ bool DiskTier::count_known_miss(const ProgramKey& key, const Device& device) {
   if (folder.holds(key.digest, StoredFile::quarantined)) {
     counters_.reject(Rejection::quarantined);
     const auto since_ns = folder.last_written_ns(key.digest, StoredFile::quarantined);
-    const std::string until = since_ns ? ", until " + date_of(*since_ns / ns_per_s + quarantine_s) : std::string();
-    note_miss(key, Rejection::quarantined, "a process died of it or hung: quarantined" + until);
+    const std::string until = since_ns ? " until " + date_of(*since_ns / ns_per_s + quarantine_s) : std::string();
+    note_miss(key, Rejection::quarantined,
+              "quarantined" + until + ": a process that loaded the program died or timed out");
     return true;
   }
   if (folder.held_under_another_driver(key)) {
     counters_.reject(Rejection::driver_changed);
-    note_miss(key, Rejection::driver_changed, "held for this device under another driver");
+    note_miss(key, Rejection::driver_changed, "stored for this device under another driver");
     return true;
   }
   if (info.serializes) note_miss(key, Rejection::none, {});
@@ -364,7 +366,8 @@ Status DiskTier::publish(Root& root, DeviceFolder& folder, const ProgramKey& key
     trace_->add_event({TraceArea::cache, "evicted from disk", now_ns(), std::nullopt, figures});
   }
   if (pruned != 0 && log_.wants(LogLevel::info)) {
-    log_.write(LogLevel::info, "cache", std::to_string(pruned) + " programs were removed from disk: over max_disk");
+    log_.write(LogLevel::info, "cache",
+               std::to_string(pruned) + " programs were removed from disk because of max_disk");
   }
   return {};
 }

@@ -59,12 +59,12 @@ Header read_header(std::span<const std::byte> bytes) {
 
 // Empty where the header is one of ours and fits the file.
 std::string fault_of(const Header& header, std::span<const std::byte> bytes, const EntryLimits& limits) {
-  if (text_of(bytes.first(magic.size())) != magic) return "its magic is not that of a program";
+  if (text_of(bytes.first(magic.size())) != magic) return "the magic number is not that of a program";
   if (header.schema != entry_schema) return versus("schema", header.schema, entry_schema);
   if (header.compression != 1 && header.compression != 2) return versus("compression", header.compression, 2);
   if (header.format_bytes > limits.format || header.material_bytes > limits.material ||
       header.stored_bytes > limits.payload || header.inflated_bytes > limits.payload) {
-    return "a length in its header is beyond the limit";
+    return "a length in the header exceeds the limit";
   }
   const std::uint64_t declared =
       entry_header_bytes + header.format_bytes + header.material_bytes + header.stored_bytes + entry_trailer_bytes;
@@ -140,7 +140,7 @@ DecodedEntry decode_entry(std::span<const std::byte> bytes, const EntryKey& key,
   const auto rejected = [](Rejection why, std::string text) { return DecodedEntry{why, std::move(text), {}}; };
   if (bytes.size() < entry_header_bytes + entry_trailer_bytes) {
     return rejected(Rejection::corrupt,
-                    versus("bytes", bytes.size(), entry_header_bytes + entry_trailer_bytes) + " at least");
+                    versus("bytes", bytes.size(), entry_header_bytes + entry_trailer_bytes) + " or more");
   }
   const Header header = read_header(bytes);
   if (std::string fault = fault_of(header, bytes, limits); !fault.empty()) {
@@ -149,14 +149,14 @@ DecodedEntry decode_entry(std::span<const std::byte> bytes, const EntryKey& key,
   const auto signed_part = bytes.first(bytes.size() - sizeof(Digest));
   const auto summed_part = signed_part.first(signed_part.size() - sizeof(Checksum));
   if (!std::ranges::equal(xxh3_128(summed_part), signed_part.last(sizeof(Checksum)))) {
-    return rejected(Rejection::corrupt, "its checksum is not that of its bytes");
+    return rejected(Rejection::corrupt, "the checksum does not match the content");
   }
   if (!std::ranges::equal(key_id_of_entry(bytes), key.id)) {
-    return rejected(Rejection::foreign, "it was signed with another key than this user's");
+    return rejected(Rejection::foreign, "the program is signed with a key other than the key of this user");
   }
   const Digest signature = key.hmac.of(signed_part);
   if (!equal_in_constant_time(std::as_bytes(std::span(signature.bytes)), bytes.last(sizeof(Digest)))) {
-    return rejected(Rejection::tampered, "its checksum is right and its signature is not");
+    return rejected(Rejection::tampered, "the checksum is correct, but the authentication code is wrong");
   }
   return {Rejection::none, {}, view_of(header, bytes)};
 }

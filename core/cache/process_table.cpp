@@ -177,7 +177,7 @@ ProcessTable::State ProcessTable::open(Create create) {
   const Result<FilesystemMagic> filesystem = sharing_.filesystem(*folder);
   if (!filesystem) return switch_off(filesystem.error().message);
   if (!locks_hold_on(*filesystem)) {
-    return switch_off("it lies on " + name_of_filesystem(*filesystem) + ", whose locks cannot be trusted");
+    return switch_off("the folder is on " + name_of_filesystem(*filesystem) + ", whose locks are not reliable");
   }
   Result<UniqueFd> file =
       open_shared_file(*folder, processes_name, "file " + folder_.name() + "/" + processes_name, create);
@@ -192,7 +192,7 @@ ProcessTable::State ProcessTable::open(Create create) {
 ProcessTable::State ProcessTable::switch_off(const std::string& why) {
   log_.write(
       LogLevel::info, "cache",
-      "folder " + folder_.name() + ": each process builds for itself, and is not told what others died of: " + why);
+      "folder " + folder_.name() + ": processes do not share their builds and records of crashes: " + why);
   state_.store(State::off, std::memory_order_release);
   return State::off;
 }

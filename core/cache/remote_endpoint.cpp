@@ -128,7 +128,7 @@ std::optional<SharedProgram> RemoteEndpoint::opened(std::span<const std::byte> b
   }
   log_.write(first ? LogLevel::warning : LogLevel::info, "cache",
              "remote " + config_.url + ": object " + asked.name() +
-                 " is not used: " + std::string(to_string(object.fault)) + ": it " + object.why);
+                 " is not used: " + std::string(to_string(object.fault)) + ": the object " + object.why);
   // A server that only sends garbage is treated as one that fails.
   if (++bad_in_a_row_ == most_bad_in_a_row) breaker_.failed();
   return std::nullopt;
@@ -189,7 +189,8 @@ Status RemoteEndpoint::put(const std::string& name, std::span<const std::byte> o
   const Status status = (*opened_store)->put(name, object, limits);
   if (status.code == StatusCode::unsupported) {  // the server answers, and takes no writes from here
     breaker_.succeeded();
-    log_.write(LogLevel::warning, "cache", "remote " + config_.url + " takes no programs from here: " + status.message);
+    log_.write(LogLevel::warning, "cache",
+               "remote " + config_.url + " does not accept programs from this process: " + status.message);
     const std::lock_guard lock(mutex_);
     write_refused_ = status;
   } else if (status.code == StatusCode::invalid_argument) {  // it refuses this object, and may take others
@@ -340,8 +341,8 @@ std::optional<SharedProgram> Layers::find(const AskedProgram& asked, SharedCount
     if (object.fault == ObjectFault::none) return std::move(object.program);
     counters.change([&](SharedCounts& counts) { ++count_of(counts, object.fault); });
     log_.write(warned_.exchange(true) ? LogLevel::info : LogLevel::warning, "cache",
-               "layer object " + path.string() + " is not used: " + std::string(to_string(object.fault)) + ": it " +
-                   object.why);
+               "layer object " + path.string() + " is not used: " + std::string(to_string(object.fault)) +
+                   ": the object " + object.why);
   }
   return std::nullopt;
 }

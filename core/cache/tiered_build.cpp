@@ -61,7 +61,7 @@ Result<TieredCache::Built> TieredCache::build_anywhere(const Request& request) {
       if (program) return Built{std::move(*program), std::move(**binary), {}, 0};
       log_.write(LogLevel::info, "cache",
                  "program '" + request.key.label +
-                     "': what another process built is built again in this one: " + program.error().message);
+                     "': cannot be loaded from the child process and is built again: " + program.error().message);
     }
   }
   const bool keeps_files = driver_folder_ != nullptr && request.device.info().driver_cache == "adopted";
@@ -94,7 +94,8 @@ bool TieredCache::place_driver_files(const ProgramBinary& binary) {
   if (binary.driver_setting != driver_folder_->setting()) return false;
   const Status placed = driver_folder_->place(binary);
   if (placed.ok()) return true;
-  log_.write(LogLevel::info, "cache", "the driver generates its code anew: " + placed.message);
+  log_.write(LogLevel::info, "cache",
+             "driver files are not used, and the driver generates the machine code again: " + placed.message);
   return false;
 }
 

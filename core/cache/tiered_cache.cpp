@@ -107,7 +107,7 @@ void TieredCache::get_or_build_all(std::span<const ProgramRequest> requests, uns
   prefetch(requests);
   build_all(*this, requests, threads, on_answer);
 } catch (const std::bad_alloc&) {
-  log_.write(LogLevel::warning, "cache", "out of memory: programs that were asked for together are left out");
+  log_.write(LogLevel::warning, "cache", "out of memory: not all requested programs were loaded");
 }
 
 Tier TieredCache::tier_of(Origin origin) noexcept {
@@ -416,7 +416,7 @@ void TieredCache::store_late_driver_files(const ProgramKey& key, const Device& d
     if (status.ok()) return disk_.store(key, device, found.stored->binary, found.stored->build_ns);
   }
   log_.write(LogLevel::info, "cache",
-             "program '" + key.label + "': files of its first dispatch are not stored: " + status.message);
+             "program '" + key.label + "': driver files of the first dispatch are not stored: " + status.message);
 }
 
 Result<std::uint64_t> TieredCache::persist() noexcept {

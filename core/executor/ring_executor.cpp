@@ -33,7 +33,7 @@ RingExecutor::~RingExecutor() {
     if (queue->stop(deadline)) continue;
     try {
       context_.log.write(LogLevel::warning, "executor",
-                         queue->name() + ": work is still running at the end of the timeout; its memory is left to it");
+                         queue->name() + ": work is still running after the timeout, so its memory is not freed");
     } catch (const std::bad_alloc&) {  // the warning is lost
     }
   }

@@ -133,8 +133,12 @@ Status check_device_tensor(const TensorDecl& declared, const TensorArgument& giv
   const auto wrong = [&](const std::string& found, const std::string& expected) {
     return invalid_argument("tensor " + declared.name + ": " + found + ", expected " + expected);
   };
-  if (use != Use::record) return wrong("a DeviceTensor given", "a tensor: only a recording has DeviceTensors");
-  if (given.host != nullptr || given.constant != nullptr) return wrong("a DeviceTensor and another given", "one");
+  if (use != Use::record) {
+    return wrong("a DeviceTensor given", "a host tensor: DeviceTensors are allowed only in a recording");
+  }
+  if (given.host != nullptr || given.constant != nullptr) {
+    return wrong("a DeviceTensor and another argument given", "only one");
+  }
   if (declared.role == TensorRole::constant) return wrong("a DeviceTensor given", "a Constant");
   const DeviceTensor& tensor = *given.device;
   const std::shared_ptr<const HostTensor> hosts[] = {tensor.before, tensor.after};

@@ -322,7 +322,7 @@ VerdictStore::VerdictStore(fs::path file, std::string host, Log log)
     entries_ = *std::move(entries);
   } else {
     log_.write(LogLevel::info, "plugin",
-               "verdicts " + file_.string() + ": damaged or of another version: written anew");
+               "verdict file " + file_.string() + ": damaged or of another version, and is replaced");
   }
 }
 
@@ -355,7 +355,7 @@ void VerdictStore::save() {
   const int error = replace_file(file_, text());
   if (error == 0) return;
   log_.write(LogLevel::warning, "plugin",
-             "verdicts " + file_.string() +
+             "verdict file " + file_.string() +
                  ": cannot be written, so each start tries every plugin in kiln-probe: " + std::strerror(error));
 }
 

@@ -163,7 +163,7 @@ void BackgroundTuning::tune(const RanShape& shape) {
   } else if (!stop_) {
     shapes_.give_up(shape);
     log_.write(LogLevel::info, "tuning",
-               canonical_text(shape.spec) + " on " + shape.device + " stays as it is: " + outcome.error().message);
+               canonical_text(shape.spec) + " on " + shape.device + " is not tuned: " + outcome.error().message);
     const std::lock_guard lock(mutex_);
     ++state_.failed;
   }
@@ -275,7 +275,9 @@ Result<UniqueFd> take_asked_turn(const std::filesystem::path& folder, const std:
   for (bool said = false; answer != LockAnswer::taken; answer = lock_until(file.get(), Deadline::after(look))) {
     if (answer == LockAnswer::failed) return UniqueFd();  // a filesystem without locks
     if (stop != nullptr && stop->load()) return cancelled("tuning was stopped while another process tuned");
-    if (!said) log.write(LogLevel::warning, "tuning", "waits: another process tunes for " + folder.string());
+    if (!said) {
+      log.write(LogLevel::warning, "tuning", "waiting, because another process tunes for folder " + folder.string());
+    }
     said = true;
   }
   return file;

@@ -97,7 +97,7 @@ Result<std::unique_ptr<BuildProcesses::Child>> BuildProcesses::start(const Build
     // Below the folder of this process, so that it goes with that.
     setup.driver_folder = fs::path(told) / (driver_folder_of_child + std::to_string(started_.fetch_add(1)));
     if (Status prepared = prepare_driver_cache(setup.driver_folder); !prepared.ok()) {
-      log_.write(LogLevel::info, "build", "a compiler's process gets no driver folder: " + prepared.text());
+      log_.write(LogLevel::info, "build", "a compiler process has no driver folder: " + prepared.text());
       std::error_code ignored;
       fs::remove_all(setup.driver_folder, ignored);
       setup.driver_folder.clear();
@@ -114,12 +114,12 @@ Result<std::unique_ptr<BuildProcesses::Child>> BuildProcesses::start(const Build
     if (!answer) opened = answer.error();
     if (answer && !answer->gaps.empty() && !gaps_reported_.exchange(true)) {
       for (const std::string& gap : answer->gaps) {
-        log_.write(LogLevel::info, "build", "the compiler's process is not cut off from " + gap);
+        log_.write(LogLevel::info, "build", "the compiler process is not isolated from " + gap);
       }
     }
   }
   if (opened.ok()) return child;
-  if (opened.code == StatusCode::device_lost) opened.message += ": it " + child->process.stop(time_to_crash);
+  if (opened.code == StatusCode::device_lost) opened.message += ": the process " + child->process.stop(time_to_crash);
   end(std::move(child));
   return opened;
 }
@@ -169,7 +169,7 @@ std::optional<Result<ProgramBinary>> BuildProcesses::build(const ProgramKey& key
   std::string message = "program '" + key.label + "': ";
   if (why.code == StatusCode::timeout) {
     message += "the compiler did not finish within " + config::print_duration(config_.build_timeout.count()) +
-               ": it was ended. [cache] build_timeout allows it more time";
+               " and was ended. [cache] build_timeout sets the limit";
   } else if (answer->end == killed) {
     // Its own limits do not end it like this: the machine or a control group was short of memory, or a person did it.
     return Result<ProgramBinary>(unavailable(message + "the compiler's process was killed (SIGKILL)" + limited +
@@ -187,12 +187,12 @@ TrialOutcome BuildProcesses::try_stored(const ProgramKey& key, const ProgramBina
   if (!answer) return {TrialVerdict::unknown, "no child process can be used for " + device.id};
   if (answer->program) return {TrialVerdict::good, {}};
   const Status& failure = answer->program.error();
-  if (failure.code == StatusCode::timeout) return {TrialVerdict::died, "no answer in time"};
+  if (failure.code == StatusCode::timeout) return {TrialVerdict::died, "timed out"};
   constexpr std::array of_its_own = {"SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL"};
   for (const char* signal : of_its_own) {
     if (answer->end == std::string("ended by ") + signal) return {TrialVerdict::died, signal};
   }
-  return {TrialVerdict::unknown, failure.message + (answer->end.empty() ? "" : ": it " + answer->end)};
+  return {TrialVerdict::unknown, failure.message + (answer->end.empty() ? "" : ": the process " + answer->end)};
 }
 
 std::optional<BuildProcesses::Answer> BuildProcesses::ask(const std::string& device, const BuildRequest& request,
@@ -254,7 +254,7 @@ std::optional<BuildProcesses::Answer> BuildProcesses::ask(const std::string& dev
   }
   if (!answer && !pool.unusable) {
     pool.unusable = true;
-    log_.write(LogLevel::info, "build", device + ": no child process builds its programs: " + unusable.message);
+    log_.write(LogLevel::info, "build", device + ": programs are built without a child process: " + unusable.message);
   }
   return answer;
 }

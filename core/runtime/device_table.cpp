@@ -329,7 +329,7 @@ std::string DeviceTable::set_aside(std::string_view id, const Status& why, const
     close(*its_driver, other);
   }
   log_.write(LogLevel::warning, "runtime",
-             "device " + std::string(id) + " set aside for " + pause_text(pause) + ": " + why.message);
+             "device " + std::string(id) + " is set aside for " + pause_text(pause) + ": " + why.message);
   return pause_text(pause);
 }
 

@@ -156,7 +156,7 @@ std::optional<Plan> Programs::generic_plan(const RunRequest& request, const Devi
 void Programs::build_ahead(const RunRequest& request, const std::string& id) {
   ahead_.ask(work_name(request.spec, id), [this, id, job = WarmJob{request.name, request.spec}] {
     const auto failed = [&](const Status& status) {
-      log_.write(LogLevel::info, "runtime", "building ahead for " + id + ": " + status.message);
+      log_.write(LogLevel::info, "runtime", "building ahead for " + id + " failed: " + status.message);
       history_.set_failed_ahead(job.spec, id);
     };
     auto device = devices_.open(id);
@@ -189,7 +189,7 @@ void Programs::build_generic_ahead(const RunRequest& request, const std::string&
     const WarmReport report = warm_all(programs, **device, {}, 1);
     if (report.failed == 0) return;
     log_.write(LogLevel::info, "runtime",
-               "building generic programs ahead for " + id + ": " + report.first_failure.message);
+               "building generic programs ahead for " + id + " failed: " + report.first_failure.message);
   });
 }
 

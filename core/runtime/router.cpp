@@ -138,13 +138,13 @@ Result<std::string> Router::choose(Job& job) {
   if (offered.empty()) {
     auto again = last_resort(job);
     if (!again) return nothing_offered(job);
-    report.notes.push_back("device " + *again + ": tried again before its time, no other device can serve");
+    report.notes.push_back("device " + *again + ": tried again early, because no other device can serve");
     report.selected_because = "the only device that can serve";
     return std::move(*again);
   }
   if (offered.size() == 1) {
     const bool asked = offered[0].device->id == request.device || offered[0].device->id == config_.device.prefer;
-    report.selected_because = asked ? "asked for" : "the only device that can serve";
+    report.selected_because = asked ? "requested" : "the only device that can serve";
     return offered[0].device->id;
   }
   auto choice = selector_.select(bucket_of(job), offered, terms_of(job, offered));

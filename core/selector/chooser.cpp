@@ -390,12 +390,14 @@ std::string Chooser::because(std::span<const Prospect> prospects, const Decision
     case Ground::look: {
       if (decision.wanted_look) {
         return "serves until the program of " + prospects[*decision.wanted_look].device->id +
-               " is built and can be looked at; " + figures;
+               " is built and can be measured; " + figures;
       }
       const std::uint32_t number = prospects[decision.candidate].looks + 1;
-      if (decision.charged_ns > 0) return "look " + std::to_string(number) + ", paid for by the budget; " + figures;
-      return "look " + std::to_string(number) + " of at most " + std::to_string(Exploration::most_looks) + "; " +
-             figures;
+      if (decision.charged_ns > 0) {
+        return "exploration run " + std::to_string(number) + ", charged to the exploration budget; " + figures;
+      }
+      return "exploration run " + std::to_string(number) + " of at most " + std::to_string(Exploration::most_looks) +
+             "; " + figures;
     }
     case Ground::policy:
       if (decision.build_ahead) {
@@ -403,9 +405,9 @@ std::string Chooser::because(std::span<const Prospect> prospects, const Decision
       }
       return decision.explores ? figures + " (chosen to learn more: policy " + policy_name_ + ")" : figures;
     case Ground::deadline:
-      return figures + " (the job has a deadline: nothing is explored)";
+      return figures + " (no exploration, because the job has a deadline)";
     case Ground::no_estimate:
-      return "nothing was learned from the looks at any candidate; " + figures;
+      return "the exploration runs of all candidates gave no estimate; " + figures;
     case Ground::invalid:
       break;
   }

@@ -65,7 +65,7 @@ Status DecisionLog::rotate_where_full() {
   const bool moved = ::stat(file_.c_str(), &named) != 0 || named.st_ino != mine.st_ino;
   if (!moved && static_cast<std::uint64_t>(mine.st_size) < most_bytes_ / 2) return {};
   if (!moved && ::rename(file_.c_str(), (file_.parent_path() / older_decision_log_file).c_str()) != 0) {
-    return failure(file_, "cannot be moved on");
+    return failure(file_, "cannot be renamed");
   }
   fd_ = UniqueFd();
   return open();

@@ -78,7 +78,7 @@ class RecordReader {
     const Json* field = find(name);
     if (field == nullptr) return {};
     if (!field->is_array() || field->size() != 3)
-      return refuse(name, "count, mean, variance", json_text(*field)), Average();
+      return refuse(name, "an array of count, mean and variance", json_text(*field)), Average();
     Average value;
     value.count = count_of(name, (*field)[0], most_count);
     value.mean = number_of(name, (*field)[1], most_log);
@@ -214,7 +214,7 @@ Status replace_file(const std::filesystem::path& file, const std::string& text) 
   };
   ::unlink(fresh.c_str());
   const UniqueFd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!fd) return failure("cannot be made");
+  if (!fd) return failure("cannot be created");
   const auto discarded = [&](const char* what) {
     Status status = failure(what);
     ::unlink(fresh.c_str());
@@ -367,7 +367,7 @@ std::optional<std::map<ArmKey, Arm>> ModelStore::merge(const std::map<ArmKey, Ar
 }
 
 void ModelStore::give_up(const Status& status) {
-  log_.write(LogLevel::info, "selector", "what is learned stays in memory: " + status.message);
+  log_.write(LogLevel::info, "selector", "the learned model stays in memory only: " + status.message);
   file_.clear();
 }
 

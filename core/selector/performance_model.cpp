@@ -310,9 +310,9 @@ std::string evidence_text(const Estimate& run) {
     case Evidence::regression:
       return run.shapes == 1 ? "scaled from another shape" : "by regression on " + counted(run.shapes, "other shape");
     case Evidence::compared:
-      return "by how it compares on " + counted(run.shapes, "other shape");
+      return "compared with another device on " + counted(run.shapes, "other shape");
     case Evidence::roof:
-      return "at best, by its roof";
+      return "at best, by the roof of the device";
     case Evidence::nothing:
     case Evidence::invalid:
       break;

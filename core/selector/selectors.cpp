@@ -87,7 +87,7 @@ std::string factor(double log_deviation) { return "x" + one_decimal(std::exp(log
 std::string statement(const Prospect& prospect) {
   const CandidateCost cost = prospect.figures();
   std::string words = cost.device + ": ";
-  if (!prospect.run.known()) return words + "not measured yet, and nothing lets expect a time";
+  if (!prospect.run.known()) return words + "not measured yet, and no estimate is possible";
   words += selector::duration_text(cost.cost_ns) + " = " + selector::duration_text(cost.run_ns) + " run";
   if (cost.transfer_ns > 0) words += " + " + selector::duration_text(cost.transfer_ns) + " transfer";
   if (cost.queue_ns > 0) words += " + " + selector::duration_text(cost.queue_ns) + " queue";
@@ -131,7 +131,7 @@ LearningSelector::~LearningSelector() {
   try {
     if (unsaved_) save(lock);
   } catch (...) {
-    context_.log.write(LogLevel::warning, "selector", caught("what was learned is not saved").message);
+    context_.log.write(LogLevel::warning, "selector", caught("the learned model was not saved").message);
   }
 }
 
@@ -226,9 +226,10 @@ Result<Explanation> LearningSelector::explain(const ShapeBucket& bucket, std::sp
       explanation.words.push_back(std::move(words));
     }
     const selector::Exploration& exploration = chooser_.exploration();
-    explanation.words.push_back("exploring may take " + percent(exploration.share()) + " of the time; of " +
-                                selector::duration_text(exploration.worked_ns()) + " in this process it took " +
-                                selector::duration_text(exploration.explored_ns()));
+    explanation.words.push_back("exploration may take " + percent(exploration.share()) +
+                                " of the time; in this process it took " +
+                                selector::duration_text(exploration.explored_ns()) + " of " +
+                                selector::duration_text(exploration.worked_ns()));
     return explanation;
   } catch (...) {
     return caught("selector learning");
@@ -242,7 +243,7 @@ void LearningSelector::log_unfit(const ShapeBucket& bucket, const DeviceInfo& de
   context_.log.write(LogLevel::warning, "selector",
                      "device " + device.id + ": " + one_decimal(selector::rate_of(effort, measurement)) +
                          " GFLOP/s measured, expected at most " + one_decimal(selector::rate_limit(effort, device)) +
-                         " (its roof): not learned from");
+                         " (the roof of the device): the measurement is ignored");
 }
 
 void LearningSelector::learn(const ShapeBucket& bucket, const DeviceInfo& device, const Measurement& measurement,

@@ -62,7 +62,7 @@ Result<UniqueFd> GlQueue::export_fence(std::uint64_t value) {
   if (!fences_.supported()) return unsupported(group_.id() + ": the driver has no EGL_ANDROID_native_fence_sync");
   if (const std::uint64_t last = timeline_.last(); value == 0 || value > last) {
     return not_found(group_.id() + ": submission " + std::to_string(value) +
-                     ": never submitted, the last submission is " + std::to_string(last));
+                     " does not exist, the last submission is " + std::to_string(last));
   }
   // The context's thread has issued the submission when it comes to this.
   auto fence = group_.execution().call([this]() -> Result<UniqueFd> {
@@ -400,9 +400,9 @@ Result<FenceResult> Timeline::wait(std::uint64_t value, Deadline deadline) {
   for (;;) {
     const auto at = results_.find(value);
     if (at == results_.end()) {
-      return not_found("submission " + std::to_string(value) + ": " +
-                       (value == 0 || value > last_ ? "never submitted, the last submission is " + std::to_string(last_)
-                                                    : std::string("its result was taken already")));
+      return not_found("submission " + std::to_string(value) +
+                       (value == 0 || value > last_ ? " does not exist, the last submission is " + std::to_string(last_)
+                                                    : std::string(": the result was already taken")));
     }
     if (at->second) {
       Result<FenceResult> result = *std::move(at->second);

@@ -126,14 +126,14 @@ Transfer choose_transfer(const std::shared_ptr<ContextGroup>& group, Mapping wan
   if (const auto known = kept(name, *notes)) return *known;
   const auto times = group->execution().call([&] { return measure(group); });
   if (!times) {
-    group->log().write(LogLevel::warning, "opengl", times.error().within("ways of transfer were not compared").message);
+    group->log().write(LogLevel::warning, "opengl", times.error().within("transfer modes were not compared").message);
     return usual(info.kind);
   }
   const Transfer choice = faster(*times, info.kind);
   group->log().write(LogLevel::info, "opengl",
-                     info.id + ": 1 MiB there and back takes " + std::to_string(times->mapped_ns / 1000) +
+                     info.id + ": 1 MiB: upload and readback take " + std::to_string(times->mapped_ns / 1000) +
                          " us mapped and " + std::to_string(times->staged_ns / 1000) +
-                         " us staged: " + std::string(word_of(choice)) + " from now on");
+                         " us staged: " + std::string(word_of(choice)) + " is used from now on");
   notes->keep(name, std::as_bytes(std::span(word_of(choice))));
   return choice;
 }

@@ -319,7 +319,7 @@ Result<UniqueFd> Queue::export_fence(std::uint64_t value) {
   if (Status lost = gpu_->alive(); !lost.ok()) return lost;
   if (value == 0 || value > last_) {
     return not_found(gpu_->id() + ": submission " + std::to_string(value) +
-                     ": never submitted, the last submission is " + std::to_string(last_));
+                     " does not exist, the last submission is " + std::to_string(last_));
   }
   // A submission without commands: its semaphore is signalled after all that was submitted before.
   auto semaphore = fences_.signalled_by(last_ + 1);
@@ -403,9 +403,9 @@ Result<FenceResult> Queue::wait(std::uint64_t value, Deadline deadline) {
     if (at == results_.end()) {
       const bool never = value == 0 || value > last_;
       return not_found(
-          "submission " + std::to_string(value) + ": " +
-          (never ? "never submitted, the last submission is " + std::to_string(last_)
-                 : std::string("its result was taken already")));
+          "submission " + std::to_string(value) +
+          (never ? " does not exist, the last submission is " + std::to_string(last_)
+                 : std::string(": the result was already taken")));
     }
     if (at->second) {
       Result<FenceResult> result = *std::move(at->second);

@@ -50,7 +50,7 @@ class TransferLog final : public LogSink {
  public:
   void write(LogLevel, std::string_view, std::string_view message) noexcept override {
     const std::lock_guard lock(mutex_);
-    if (message.find(" there and back takes ") != std::string_view::npos) line_ = message;
+    if (message.find(": upload and readback take ") != std::string_view::npos) line_ = message;
   }
   std::string line() const {
     const std::lock_guard lock(mutex_);
@@ -121,12 +121,13 @@ TEST_CASE("opengl: the log tells both times, and the choice is the faster way", 
   REQUIRE(gl.device().create_buffer({64, BufferUsage::upload, {}, -1}).has_value());
   const std::string line = log.line();
   INFO(line);
-  const std::size_t at = line.find("1 MiB there and back takes ");
+  const std::size_t at = line.find("1 MiB: upload and readback take ");
   REQUIRE(at != std::string::npos);
   unsigned long long mapped_us = 0, staged_us = 0;
   char word[16] = {};
-  const int read = std::sscanf(line.c_str() + at, "1 MiB there and back takes %llu us mapped and %llu us staged: %15s",
-                               &mapped_us, &staged_us, word);
+  const int read =
+      std::sscanf(line.c_str() + at, "1 MiB: upload and readback take %llu us mapped and %llu us staged: %15s",
+                  &mapped_us, &staged_us, word);
   REQUIRE(read == 3);
   CHECK(mapped_us > 0);
   CHECK(mapped_us < hour_us);

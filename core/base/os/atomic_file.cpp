@@ -70,13 +70,13 @@ Result<UniqueFd> open_named(const std::filesystem::path& final_path, int folder,
   const std::string name = temporary_name(token);
   for (int attempt = 0; attempt < attempts; ++attempt) {
     UniqueFd file(::openat(folder, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
-    if (!file) return file_failure(final_path, "cannot create a temporary file in its folder", errno);
+    if (!file) return file_failure(final_path, "cannot create a temporary file in the parent folder", errno);
     struct stat found {};
     // Between the two calls another process may have swept it.
     if (try_lock(file.get()) == LockAnswer::busy) continue;
     if (::fstat(file.get(), &found) == 0 && found.st_nlink == 1) return file;
   }
-  return file_failure(final_path, "cannot create a temporary file in its folder", EBUSY);
+  return file_failure(final_path, "cannot create a temporary file in the parent folder", EBUSY);
 }
 
 }  // namespace
@@ -201,7 +201,7 @@ Result<AtomicFile> AtomicFile::create(const std::filesystem::path& name) {
   if (Status status = check_file_writable(*leads_to); !status.ok()) return status;
   std::error_code error;
   std::filesystem::path file = std::filesystem::absolute(*leads_to, error);
-  if (error) return file_failure(*leads_to, "its folder is unknown", error.value());
+  if (error) return file_failure(*leads_to, "cannot determine the parent folder", error.value());
   // The folder is examined only for the words of a failure: the system refuses the file by itself.
   const auto refused = [&](const std::string& what, int code) -> Status {
     Status status = check_folder_writable(file);
@@ -211,7 +211,7 @@ Result<AtomicFile> AtomicFile::create(const std::filesystem::path& name) {
   if (!token) return std::move(token).error();
   const std::filesystem::path parent = file.parent_path();
   const UniqueFd folder(::open(parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!folder) return refused("cannot open its folder", errno);
+  if (!folder) return refused("cannot open the parent folder", errno);
   struct stat replaced {};
   const bool exists = ::fstatat(folder.get(), file.filename().c_str(), &replaced, AT_SYMLINK_NOFOLLOW) == 0;
   constexpr mode_t for_nobody_else = 0600, by_umask = 0666;
@@ -220,7 +220,7 @@ Result<AtomicFile> AtomicFile::create(const std::filesystem::path& name) {
   static const bool can_name_later = ::access("/proc/self/fd", X_OK) == 0;
   UniqueFd nameless(can_name_later ? ::openat(folder.get(), ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, mode) : -1);
   if (!nameless && can_name_later && (errno == EACCES || errno == EROFS || errno == EMFILE || errno == ENFILE)) {
-    return refused("cannot create a temporary file in its folder", errno);
+    return refused("cannot create a temporary file in the parent folder", errno);
   }
   const bool is_named = !nameless;
   if (is_named) {

@@ -121,7 +121,7 @@ void allow_devices(const FileRules& rules) {
 // Returns why files are not protected; empty: they are.
 std::string restrict_files(const SandboxRules& rules) {
   const long version = ::syscall(create_ruleset_call, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
-  if (version < 1) return "this kernel has no Landlock (" + reason_of(errno) + ")";
+  if (version < 1) return "the kernel does not support Landlock (" + reason_of(errno) + ")";
   Ruleset wanted;
   wanted.files = first_rights;
   if (version >= 2) wanted.files |= LANDLOCK_ACCESS_FS_REFER;
@@ -131,7 +131,7 @@ std::string restrict_files(const SandboxRules& rules) {
   if (version >= 6) wanted.scopes = scope_rights;
   const std::size_t bytes = version >= 6 ? sizeof wanted : version >= 4 ? 16 : 8;
   const UniqueFd ruleset(static_cast<int>(::syscall(create_ruleset_call, &wanted, bytes, 0)));
-  if (!ruleset) return "Landlock refuses the rules: " + reason_of(errno);
+  if (!ruleset) return "Landlock rejects the rules: " + reason_of(errno);
   const FileRules files(ruleset.get(), wanted.files, rules.hidden);
   for (const char* folder : system_folders) files.allow_but_hidden(folder);
   allow_own_process(files);
@@ -140,7 +140,7 @@ std::string restrict_files(const SandboxRules& rules) {
   // All but what runs programs.
   for (const fs::path& path : rules.writable) files.allow(path, ~std::uint64_t{LANDLOCK_ACCESS_FS_EXECUTE});
   if (::syscall(restrict_self_call, ruleset.get(), 0) == 0) return {};
-  return "Landlock refuses the rules: " + reason_of(errno);
+  return "Landlock rejects the rules: " + reason_of(errno);
 }
 
 // ---- network, other processes and the system: a filter of system calls
@@ -240,7 +240,7 @@ class CallFilter {
 };
 
 std::string restrict_calls() {
-  if (architecture == 0) return "no filter of system calls is known for this processor";
+  if (architecture == 0) return "no system call filter for this processor";
   CallFilter filter;
   for (const std::uint32_t call : refused_calls) filter.refuse(call, EPERM);
   for (const std::uint32_t call : absent_calls) filter.refuse(call, ENOSYS);
@@ -255,7 +255,7 @@ std::string restrict_calls() {
 #if defined(__x86_64__)
   filter.refuse_if(SYS_open, 1, O_ACCMODE | O_TRUNC, O_TRUNC);
 #endif
-  return filter.install() ? std::string() : "this kernel refuses the filter of system calls: " + reason_of(errno);
+  return filter.install() ? std::string() : "the kernel rejects the system call filter: " + reason_of(errno);
 }
 
 }  // namespace
@@ -266,7 +266,7 @@ std::vector<std::string> enter_sandbox(const SandboxRules& rules) {
     if (!why.empty()) gaps.push_back(std::string(what) + ": " + why);
   };
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
-    note("files, network and other processes", "the process cannot give up new rights: " + reason_of(errno));
+    note("files, network and other processes", "PR_SET_NO_NEW_PRIVS failed: " + reason_of(errno));
     return gaps;
   }
   note("the user's files", restrict_files(rules));

@@ -138,7 +138,7 @@ TEST_CASE("cache::entry_format: nothing beyond the limits is encoded, believed o
   // Small as stored, too large inflated: refused from its header.
   const DecodedEntry bomb = decode_entry(encoded(large, Compression::zstd), our_key, tight);
   CHECK(bomb.rejection == Rejection::corrupt);
-  CHECK(bomb.why == "a length in its header is beyond the limit");
+  CHECK(bomb.why == "a length in the header exceeds the limit");
 }
 
 TEST_CASE("cache::entry_format: a signed payload that does not inflate to what was declared is corrupt") {

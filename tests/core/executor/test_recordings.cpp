@@ -213,7 +213,7 @@ TEST_CASE("recordings: a device tensor of wrong size or use is refused", "[execu
   CHECK_THAT(error_of(both), Catch::Contains("expected one"));
   Submission alone = add_one(device, {1}).submission;
   alone.tensors[1] = on_device(4);
-  CHECK_THAT(executor->submit(alone).error().message, Catch::Contains("only a recording has DeviceTensors"));
+  CHECK_THAT(executor->submit(alone).error().message, Catch::Contains("DeviceTensors are allowed only in a recording"));
   Submission weighing = weigh(device, {1}, constant_of({2})).submission;
   weighing.tensors[1] = on_device(4);
   CHECK_THAT(executor->record({weighing}).error().message, Catch::Contains("expected a Constant"));

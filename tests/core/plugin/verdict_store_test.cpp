@@ -187,7 +187,7 @@ TEST_CASE("verdicts: a place that cannot be written is reported once, and every 
     folder.registry = Registry();
   }
   const std::string log = folder.sink.text();
-  const std::string said = "verdicts " + folder.verdicts().string() + ": cannot be written";
+  const std::string said = "verdict file " + folder.verdicts().string() + ": cannot be written";
   std::size_t times = 0;
   for (std::size_t at = log.find(said); at != std::string::npos; at = log.find(said, at + 1)) ++times;
   CHECK(times == 2);  // once a start

@@ -353,7 +353,7 @@ TEST_CASE("runtime::build_processes: where no child can be started it is said on
   for (int i = 0; i < 3; ++i) CHECK_FALSE(shell.build());
   CHECK(shell.starts() <= 1);
   REQUIRE(shell.notes.all.size() == 1);
-  CHECK_THAT(shell.notes.all[0], Contains("fixture:0: no child process builds its programs: "));
+  CHECK_THAT(shell.notes.all[0], Contains("fixture:0: programs are built without a child process: "));
 }
 
 TEST_CASE("runtime::build_processes: a device that is lost is opened anew by one more child", "[runtime]") {

@@ -28,7 +28,7 @@ TEST_CASE("pipeline: it is recorded once and replayed with what its tensors hold
   request.pipeline = {};  // the recording keeps its own
   CHECK((*recorded)->jobs() == 4);
   CHECK((*recorded)->device().id == "beta");
-  CHECK((*recorded)->selected_because() == "asked for");
+  CHECK((*recorded)->selected_because() == "requested");
   CHECK(fixture.controls("beta").submits == 0);
   const auto builds = runtime.counters().builds.load();
   for (int replay = 0; replay < 3; ++replay) {

@@ -40,7 +40,7 @@ TEST_CASE("recording: requests are prepared once and replayed as one job, with w
   REQUIRE(recorded);
   CHECK((*recorded)->jobs() == 2);
   CHECK((*recorded)->device().id == "beta");
-  CHECK((*recorded)->selected_because() == "asked for");
+  CHECK((*recorded)->selected_because() == "requested");
   CHECK(runtime.counters().builds == 2);
   CHECK(fixture.controls("beta").submits == 0);
 

@@ -47,7 +47,7 @@ Visits visit(VirtualFleet& fleet, std::uint64_t seed) {
       const auto said = [&](const char* words) { return report.selected_because.find(words) != std::string::npos; };
       visits.spent_ns += took_ns;
       if (said(" of at most ")) visits.most_looks = std::max(visits.most_looks, ++looks[{shape, report.device.id}]);
-      if (said("chosen to learn more") || said("paid for by the budget")) visits.explored_ns += took_ns;
+      if (said("chosen to learn more") || said("charged to the exploration budget")) visits.explored_ns += took_ns;
       visits.total_ns += truth_ns;
       visits.oracle_ns += best_ns;
       if (turn < 8) continue;

@@ -22,7 +22,7 @@ TEST_CASE("runtime: a trace is told each step of a request, and which job follow
   const ToldEvent choice = trace.first("choose device");
   CHECK(choice.area == TraceArea::selector);
   CHECK(choice.words.at("device") == "beta");
-  CHECK(choice.words.at("because") == "asked for");
+  CHECK(choice.words.at("because") == "requested");
   CHECK(trace.first("plan").words.at("variant") == "forwarded");
   CHECK(trace.first("lookup").words.at("answer") == "built");
   const ToldEvent whole = trace.first("layer");

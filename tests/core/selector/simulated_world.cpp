@@ -88,7 +88,7 @@ VisitFigures visit(DeviceSelector& selector, const SimulatedWorld& world, std::s
       figures.spent_ms += took_ms;
       const bool start_up = choice->because.find(" of at most ") != std::string::npos;
       const bool explores = choice->because.find("chosen to learn more") != std::string::npos ||
-                            choice->because.find("paid for by the budget") != std::string::npos;
+                            choice->because.find("charged to the exploration budget") != std::string::npos;
       if (start_up) figures.most_looks = std::max(figures.most_looks, ++looks[{s, chosen}]);
       if (explores) figures.explored_ms += took_ms;
       figures.total_ms += truth_ms;

@@ -126,7 +126,7 @@ TEST_CASE("selector learning: what is not a fair run is not learned from", "[sel
   const auto all = fleet.candidates();
   CHECK(selector->select(spec, all, {})->candidate == 0);
   CHECK_THAT(selector->select(spec, all, {})->because, Catch::Contains("two: 4 ms expected (5 runs)"));
-  CHECK(lines.mention("its roof") == above);
+  CHECK(lines.mention("the roof of the device") == above);
 }
 
 TEST_CASE("selector learning: Winograd's effective rate may pass the roof of plain sums", "[selector]") {
@@ -314,7 +314,7 @@ TEST_CASE("selector learning: explain gives the numbers and changes nothing", "[
   const auto after = selector->explain(conv(64, 56), all, {});
   CHECK(after->words == before->words);
   CHECK(before->choice.candidate == 1);
-  CHECK_THAT(before->choice.because, Catch::StartsWith("look 1 of at most 3"));
+  CHECK_THAT(before->choice.because, Catch::StartsWith("exploration run 1 of at most 3"));
   REQUIRE(before->candidates.size() == 2);
   CHECK(before->candidates[0].transfer_ns == Approx(50'000));
   CHECK(before->candidates[0].run_ns == Approx(450'000));

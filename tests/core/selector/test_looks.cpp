@@ -20,7 +20,7 @@ TEST_CASE("selector looks: every unknown candidate is looked at, and the reason 
   const auto selector = learning();
   const auto all = fleet.candidates();
   const auto choice = selector->select(conv(64, 56), all, {});
-  CHECK_THAT(choice->because, Catch::StartsWith("look 1 of at most 3; one: not measured yet"));
+  CHECK_THAT(choice->because, Catch::StartsWith("exploration run 1 of at most 3; one: not measured yet"));
   std::vector<int> visits(3);
   selector->record(conv(64, 56), fleet[0], run_of(4), {});
   for (int i = 0; i < 8; ++i) ++visits[fleet.serve(*selector, conv(64, 56), [](std::size_t) { return 4.0; })];
@@ -47,7 +47,7 @@ TEST_CASE("selector looks: where no candidate answers, the first serves", "[sele
   for (int i = 0; i < 6; ++i) CHECK_THAT(selector->select(conv(64, 56), all, {})->because, Catch::StartsWith("look"));
   const auto choice = selector->select(conv(64, 56), all, {});
   CHECK(choice->candidate == 0);
-  CHECK_THAT(choice->because, Catch::Contains("nothing was learned"));
+  CHECK_THAT(choice->because, Catch::Contains("gave no estimate"));
 }
 
 TEST_CASE("selector looks: one look is enough at what is clearly slower", "[selector]") {
@@ -101,7 +101,7 @@ TEST_CASE("selector looks: a roof gives a device its first expectation", "[selec
   const auto all = fleet.candidates();
   const auto choice = selector->select(spec, all, {});
   CHECK(choice->candidate == 1);
-  CHECK_THAT(choice->because, Catch::Contains("by its roof"));
+  CHECK_THAT(choice->because, Catch::Contains("by the roof of the device"));
   selector->record(spec, fleet[1], run_of(0.5), {});
   // At its roof "slow" would take 231 ms: hopeless, and no time was earned to try it.
   for (int i = 0; i < 10; ++i) CHECK(fleet.serve(*selector, spec, [](std::size_t) { return 0.5; }) == 1);

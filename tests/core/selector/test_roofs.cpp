@@ -37,7 +37,7 @@ TEST_CASE("selector roofs: where no device was measured the higher roof serves a
   const Fleet fleet({device_of("low", 100), device_of("high", 1000), device_of("untold")});
   const auto choice = learning()->select(spec, fleet.candidates(), urgent());
   CHECK(choice->candidate == 1);
-  CHECK_THAT(choice->because, Catch::Contains("by its roof"));
+  CHECK_THAT(choice->because, Catch::Contains("by the roof of the device"));
 }
 
 TEST_CASE("selector roofs: a device from whose looks nothing came back is left, whatever it promises", "[selector]") {
@@ -53,7 +53,7 @@ TEST_CASE("selector roofs: a device from whose looks nothing came back is left, 
     const auto choice = selector->select(spec, all, {});
     const bool works = choice->candidate == 0;
     if (!works) ++(i < 20 ? first : later);
-    if (!works && i >= 20) CHECK_THAT(choice->because, Catch::Contains("paid for by the budget"));
+    if (!works && i >= 20) CHECK_THAT(choice->because, Catch::Contains("charged to the exploration budget"));
     selector->record(spec, fleet[choice->candidate], works ? run_of(4) : Measurement{},
                      works ? RunConditions{} : failed);
   }

@@ -165,7 +165,7 @@ TEST_CASE("selector store: a file that is no model is left out, with the reason"
   {
     const auto selector = selector_of("learning", context_in(folder.path(), &lines));
     const auto all = fleet.candidates();
-    CHECK_THAT(selector->select(conv(64, 56), all, {})->because, Catch::StartsWith("look 1"));
+    CHECK_THAT(selector->select(conv(64, 56), all, {})->because, Catch::StartsWith("exploration run 1"));
   }
   INFO(lines.all.at(0));
   CHECK(lines.mention("selector.model: "));

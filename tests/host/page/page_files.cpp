@@ -40,7 +40,7 @@ json job_of(const std::string& name, const std::string& tier, double scale) {
           {"error", nullptr},
           {"device", {{"id", "opengl:0"}, {"kind", "software"}, {"name", "a device"}, {"driver", "a driver 1.0"}}},
           {"variant", "direct/blocked:k=4"},
-          {"selected_because", "asked for"},
+          {"selected_because", "requested"},
           {"program", {{"keys", json::array()}, {"tier", tier}, {"build_ms", tier == "built" ? 90.0 * scale : 0.5}}},
           {"runs", 3},
           {"ms",

@@ -215,7 +215,7 @@ TEST_CASE(
   first.end();
   CHECK(second.cache->stats().lease_waits == 0);
   CHECK(place.log.warnings().empty());
-  CHECK(place.log.said("lies on nfs, whose locks cannot be trusted") == 2);  // once each
+  CHECK(place.log.said("the folder is on nfs, whose locks are not reliable") == 2);  // once each
 }
 
 TEST_CASE("cache::lease: a lock is held while a program is built, and none when nobody is there") {

@@ -111,7 +111,7 @@ TEST_CASE("cache::process_table: a link, a folder or a pipe in its place: no sha
   CHECK(acquire(*cache, "one", folder.device)->tier == Tier::disk);
   CHECK(acquire(*cache, "two", folder.device)->tier == Tier::built);
   CHECK(folder.log.warnings().empty());
-  CHECK(folder.log.said("each process builds for itself") == 1);
+  CHECK(folder.log.said("processes do not share their builds") == 1);
   if (std::filesystem::exists(elsewhere)) CHECK(contents(elsewhere).empty());
 }
 

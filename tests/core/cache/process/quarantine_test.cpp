@@ -77,7 +77,7 @@ TEST_CASE("cache::quarantine: said once, when it begins") {
   }
   REQUIRE(s.log.warnings().size() == 1);
   CHECK_THAT(s.log.warnings().front(), Catch::Contains(digest) &&
-                                           Catch::Contains("a child process that loaded it died (SIGSEGV)") &&
+                                           Catch::Contains("a child process that loaded the program died (SIGSEGV)") &&
                                            Catch::Contains("kiln cache release " + digest.substr(0, 12)));
   CHECK(s.tried == 1);
   CHECK(acquire(*s.open(), "one", s.device)->tier == Tier::built);
@@ -294,7 +294,7 @@ TEST_CASE("cache::suspect: what is suspect or quarantined is shown with reason a
   REQUIRE(inspected);
   CHECK(inspected->verdict == "quarantined");
   CHECK_THAT(inspected->why, Catch::Contains("until ") && Catch::Contains("kiln cache release " + key.substr(0, 12)));
-  CHECK_THAT(explain_misses(s.config, key)->at(0).why, Catch::Contains("quarantined, until "));
+  CHECK_THAT(explain_misses(s.config, key)->at(0).why, Catch::Contains("quarantined until "));
   CHECK(release_programs(s.config, "nothing").error().code == StatusCode::not_found);
   REQUIRE(release_programs(s.config, "the label of one"));
   CHECK(acquire(*s.open(), "one", s.device)->tier == Tier::disk);
