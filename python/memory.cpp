@@ -241,7 +241,7 @@ PyObject* to_dlpack(PyObject* self, PyObject* arguments, PyObject* named) {
     return nullptr;
   }
   if (stream != Py_None) return PyErr_Format(PyExc_BufferError, "stream: expected None for memory of the host");
-  if (copy == Py_True) return PyErr_Format(PyExc_BufferError, "copy=True: copy the array yourself");
+  if (copy == Py_True) return PyErr_Format(PyExc_BufferError, "copy=True is not supported. Copy the array first");
   int type = dl_cpu, id = 0, major = 0, minor = 0;
   if (!read_pair(device, "dl_device", type, id) || !read_pair(version, "max_version", major, minor)) return nullptr;
   if (type != dl_cpu) return PyErr_Format(PyExc_BufferError, "dl_device %d, expected 1: memory of the host", type);

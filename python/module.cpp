@@ -73,7 +73,7 @@ bool read_options(PyObject* arguments, kiln_cache_options& options, PyObject*& l
   const char* const paths[] = {options.config, options.directory, options.key_file};
   for (int at = 0; at < 3; ++at) {
     if (paths[at] != nullptr && std::strlen(paths[at]) != static_cast<std::size_t>(lengths[at])) {
-      PyErr_SetString(PyExc_ValueError, "config, directory or key_file: a path with a NUL in it");
+      PyErr_SetString(PyExc_ValueError, "config, directory or key_file: the path contains a NUL character");
       return false;
     }
   }

@@ -76,7 +76,7 @@ kiln_code build_here(BuildCall& call, kiln_request* request) {
 kiln_code on_build(void* user, kiln_request* request) {
   const InPython python;
   if (python) return build_here(*static_cast<BuildCall*>(user), request);
-  kiln_request_set_message(request, "the Python interpreter ends");
+  kiln_request_set_message(request, "the Python interpreter is shutting down");
   return KILN_UNAVAILABLE;
 }
 
@@ -227,7 +227,7 @@ PyObject* get(PyObject*, PyObject* arguments) {
   }
   if (Runtimes::holds(object)) {
     return PyErr_Format(PyExc_TypeError,
-                        "the cache of a runtime holds its own programs only: expected a cache of kiln.open_cache()");
+                        "found the cache of a runtime, expected a cache of kiln.open_cache()");
   }
   CacheHandle* cache = Caches::of(object);
   if (cache == nullptr) return nullptr;
@@ -241,7 +241,7 @@ PyObject* get(PyObject*, PyObject* arguments) {
   if (PyErr_Occurred() != nullptr) return nullptr;
   if (std::ranges::find(being_built, call.key) != being_built.end()) {
     const std::string message =
-        "the build of program '" + std::string(label) + "' asked for the same program: it would wait for itself";
+        "the build of program '" + std::string(label) + "' requested the same program: the build would wait for itself";
     return raise(kiln_status_make(KILN_INVALID_ARGUMENT, message.c_str()));
   }
   kiln_program* program = nullptr;

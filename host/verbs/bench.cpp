@@ -109,7 +109,7 @@ double seconds_between(std::uint64_t from_ns, std::uint64_t to_ns) {
 
 std::string not_quiet_text(const BenchMachine& machine) {
   return "this machine is not quiet (load " + short_number(machine.load_before) + ", noise " +
-         short_number(machine.noise_percent) + " %): its times are not to be trusted";
+         short_number(machine.noise_percent) + " %): measured times are not reliable";
 }
 
 // For the programs' figures and what they say; gone at the end.
@@ -226,7 +226,7 @@ bool take(MeasuredArea& area, const BenchRun& run, Result<ProgramFigures> told, 
     if (counts_only && !figure.stable) continue;
     const auto known = std::ranges::find(area.figures, figure.identity(), &BenchFigure::identity);
     if (known != area.figures.end() && run.before == 0) {
-      complain(visible(std::string(run.program->program) + ": figure '" + figure.identity() + "' is there already"));
+      complain(visible(std::string(run.program->program) + ": figure '" + figure.identity() + "' appears twice"));
       right = false;
       continue;
     }

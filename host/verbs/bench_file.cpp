@@ -41,7 +41,7 @@ class Place {
     return value_.get<double>();
   }
   std::uint64_t count() const {
-    if (!value_.is_number_unsigned()) refuse("a number from 0 on, without a fraction");
+    if (!value_.is_number_unsigned()) refuse("an integer of at least 0");
     return value_.get<std::uint64_t>();
   }
   bool truth() const {
@@ -76,7 +76,7 @@ Spread spread_at(const Place& place) {
 Spread samples_at(const Place& place) {
   Spread spread = spread_at(place);
   spread.samples = place.at("samples").count();
-  if (spread.samples == 0) place.refuse("a sample at least");
+  if (spread.samples == 0) place.refuse("at least 1 sample");
   return spread;
 }
 
@@ -111,7 +111,7 @@ std::vector<BenchFigure> figures_at(const Place& place) {
   for (const BenchFigure& figure : figures) identities.push_back(figure.identity());
   std::ranges::sort(identities);
   if (const auto twice = std::ranges::adjacent_find(identities); twice != identities.end()) {
-    place.refuse("each figure once, '" + *twice + "' being there twice");
+    place.refuse("each figure once, but '" + *twice + "' appears twice");
   }
   return figures;
 }
@@ -291,7 +291,7 @@ std::string machine_text(const BenchMachine& machine) {
 }
 
 std::string quiet_text(const BenchMachine& machine) {
-  return std::string(machine.quiet ? "quiet" : "NOT quiet: times are not to be trusted") + " (load " +
+  return std::string(machine.quiet ? "quiet" : "NOT quiet: times are not reliable") + " (load " +
          figure_number(machine.load_before) + " before, noise " + figure_number(machine.noise_percent) + " %)";
 }
 

@@ -146,7 +146,7 @@ std::string inspection_text(const ProgramInspection& one) {
   table.add({"variant", word_or_unknown(program.purpose.variant)});
   table.add({"file", visible(one.path)});
   table.add({"verdict", one.why.empty() ? one.verdict : one.verdict + ": " + visible(one.why)});
-  if (program.pending) table.add({"state", "pending: waits for kiln cache persist"});
+  if (program.pending) table.add({"state", "pending: kiln cache persist stores the program"});
   table.add({"device", words_of(one.device)});
   if (one.schema != 0) {
     table.add({"format",
@@ -256,10 +256,10 @@ std::string stored_table(const CacheInventory& stored) {
   return table.text();
 }
 
-// " (2 never there, 1 evicted before)"; empty where there is nothing to say.
+// " (2 never stored, 1 evicted)"; empty where there is nothing to say.
 std::string why_missing(const CacheStats& counts) {
   const std::pair<std::uint64_t, const char*> reasons[] = {
-      {counts.absent, "never there"}, {counts.evicted, "evicted before"}, {counts.timed_out, "waited for too long"}};
+      {counts.absent, "never stored"}, {counts.evicted, "evicted"}, {counts.timed_out, "timed out"}};
   std::string text;
   for (const auto& [count, reason] : reasons) {
     if (count != 0) text += (text.empty() ? " (" : ", ") + std::to_string(count) + " " + reason;
@@ -269,7 +269,7 @@ std::string why_missing(const CacheStats& counts) {
 
 std::string counts_table(const CacheTotals& totals) {
   const CacheStats& counts = totals.counts;
-  const std::string title = totals.processes == 0 ? "no process has used it"
+  const std::string title = totals.processes == 0 ? "no process has used the cache"
                                                   : std::to_string(totals.processes) +
                                                         (totals.processes == 1 ? " process" : " processes") +
                                                         " since " + human_date(totals.since_s);
@@ -344,10 +344,10 @@ std::string explanation_text(const MissExplanation& miss) {
       named(miss.label, miss.key) + ", missed " + human_age(miss.missed_s, std::time(nullptr)) + ": " + miss.reason;
   if (!miss.why.empty()) text += ": " + visible(miss.why);
   text += miss.stored_now ? "; it is stored now\n" : "; it is not stored\n";
-  if (!miss.nearest) return text + "no other program was stored by then: nothing to compare it with\n";
+  if (!miss.nearest) return text + "no other program was stored at that time, so there is nothing to compare\n";
   text += "nearest stored: " + named(miss.nearest->label, miss.nearest->key) + ", for " +
           words_of(miss.nearest_device) + "\n\n";
-  TextTable table({{"field of the key", Align::left}, {"asked for", Align::left}, {"stored", Align::left}});
+  TextTable table({{"field of the key", Align::left}, {"requested", Align::left}, {"stored", Align::left}});
   for (const KeyDifference& one : miss.differences) {
     std::string name = visible(one.name);
     if (one.line != 0) {

@@ -29,7 +29,7 @@ std::string verdict_text(const CacheVerdict& verdict) {
     }
     text = table.text() + "\n";
   }
-  text += counted(verdict.entries, "program") + ", " + std::to_string(verdict.ok) + " sound";
+  text += counted(verdict.entries, "program") + ", " + std::to_string(verdict.ok) + " valid";
   const std::string rejected = rejected_text(verdict.rejected);
   return text + (rejected.empty() ? "" : ", " + rejected) + "\n" + aside_text(verdict.aside);
 }
@@ -126,8 +126,8 @@ Json outcome_json(const PersistOutcome& outcome) {
 std::string outcome_text(const PersistOutcome& outcome) {
   if (outcome.stored + outcome.already + outcome.left + outcome.bad.size() == 0) return "nothing is pending\n";
   std::string text = "stored " + counted(outcome.stored, "program") + ", " + human_size(outcome.bytes);
-  if (outcome.already != 0) text += "; " + std::to_string(outcome.already) + " stored already";
-  if (!outcome.bad.empty()) text += "; " + std::to_string(outcome.bad.size()) + " not sound, removed";
+  if (outcome.already != 0) text += "; " + std::to_string(outcome.already) + " already stored";
+  if (!outcome.bad.empty()) text += "; " + std::to_string(outcome.bad.size()) + " invalid, removed";
   if (outcome.pruned != 0) text += "; " + std::to_string(outcome.pruned) + " removed, because of max_disk";
   return text + "; " + std::to_string(outcome.left) + " pending\n";
 }

@@ -67,7 +67,8 @@ int cache_export(const Options& options) {
   if (const auto end = read_cache_config(options, cache)) return *end;
   if (options.cache.show_key) {
     if (!options.subject.empty()) {
-      complain("kiln cache export --show-key: unexpected argument '" + options.subject + "': it writes no file");
+      complain("kiln cache export --show-key: unexpected argument '" + options.subject +
+               "'. --show-key writes no file");
       return exit_usage;
     }
     const auto key = bundle_public_key(cache);
@@ -162,7 +163,7 @@ std::string push_text(const PushOutcome& outcome) {
   if (outcome.replaced != 0) {
     text += ", of which " + std::to_string(outcome.replaced) + " replace one that this configuration does not accept";
   }
-  if (outcome.already != 0) text += "; " + std::to_string(outcome.already) + " there already";
+  if (outcome.already != 0) text += "; " + std::to_string(outcome.already) + " already there";
   if (!outcome.bad.empty()) text += "; " + std::to_string(outcome.bad.size()) + " bad, skipped";
   return text + "\n";
 }
@@ -185,7 +186,7 @@ std::string pull_text(const PullOutcome& outcome) {
   const BundleImport& stored = outcome.stored;
   std::string text =
       visible(outcome.url) + ": stored " + counted(stored.programs, "program") + ", " + human_size(stored.bytes);
-  if (stored.programs_already != 0) text += "; " + std::to_string(stored.programs_already) + " stored already";
+  if (stored.programs_already != 0) text += "; " + std::to_string(stored.programs_already) + " already stored";
   if (stored.programs_of_others != 0) text += "; " + std::to_string(stored.programs_of_others) + " for other devices";
   if (stored.programs_quarantined != 0) {
     text += "; " + std::to_string(stored.programs_quarantined) + " that crashed a process here";
@@ -386,7 +387,7 @@ int cache_layer_create(const Options& options) {
     return exit_usage;
   }
   if (options.cache.from.empty() != options.cache.trust.empty()) {
-    complain("kiln cache layer create: --from BUNDLE and --trust KEY belong together (expected both or none)");
+    complain("kiln cache layer create: --from BUNDLE and --trust KEY must be used together (expected both or neither)");
     return exit_usage;
   }
   LayerRequest request{options.subject, options.cache.sign_with, options.subjects, options.cache.from,

@@ -156,7 +156,7 @@ Exit status: 0 done · 1 no such miss is recorded · 2 usage, or several misses 
      R"(Checks every program as a job would: lengths, checksum, signing key, signature, name, payload. Reports each bad one as corrupt,
 tampered or foreign. Removes it only with --remove. A job that finds a bad program counts it, removes it and builds it again.
 
-Exit status: 0 all are sound · 1 some are not, or some could not be checked · 2 usage or configuration.)",
+Exit status: 0 all are valid · 1 some are not, or some could not be checked · 2 usage or configuration.)",
      of_many, "remove"},
     {"cache prune", cache_prune, Argument::none, "", "remove old programs, or reduce the size",
      R"(Removes programs that were not used for longer than --max-age, then the least recently used ones until at most --max-size is left.

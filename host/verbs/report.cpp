@@ -149,7 +149,7 @@ void check_field(const Json& at, std::string_view path, const std::string& place
   const Type outer = each ? Type::array : members || !rest.empty() ? Type::object : type;
   const auto member = at.find(name);
   if (optional && (member == at.end() || member->is_null())) return;
-  if (member == at.end()) refuse(inner, outer, "nothing of that name");
+  if (member == at.end()) refuse(inner, outer, "no such member");
   expect(*member, inner, outer);
   if (each) {
     for (std::size_t i = 0; i < member->size(); ++i) {
@@ -413,7 +413,7 @@ int report(const Options& options) {
     return exit_usage;
   }
   if (!options.output && isatty(STDOUT_FILENO) == 1) {
-    complain("kiln report: a page is not for a terminal: expected --output FILE, or standard output led elsewhere");
+    complain("kiln report: standard output is a terminal, expected a file. Use --output FILE or redirect the output");
     return exit_usage;
   }
   auto html = read_page();

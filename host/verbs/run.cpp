@@ -388,7 +388,7 @@ int run(const Options& options) {
   const auto finished =
       std::ranges::count_if(outcome.jobs, [](const JobOutcome& job) { return job.report.status.ok(); });
   complain("interrupted: " + std::to_string(outcome.jobs.size()) + " of " +
-           std::to_string(jobs.size() + pipelines.size()) + " jobs were begun, " + std::to_string(finished) +
+           std::to_string(jobs.size() + pipelines.size()) + " jobs were started, " + std::to_string(finished) +
            " finished");
   // Every file is whole or untouched, and what was counted and learned is left for the next process; a driver that
   // hangs is not waited for.

@@ -163,10 +163,10 @@ std::string replay_text(const SelectorReplay& replay) {
   std::string text = counted(replay.decisions, "decision") + " recorded: " + std::to_string(replay.judged) +
                      " judged, " + std::to_string(replay.looks) + " looks, " + std::to_string(replay.without_outcome) +
                      " without an outcome or a choice\n";
-  if (replay.judged == 0) return text + "there is nothing to judge policies by\n";
-  text += "what was chosen took " + human_ms(to_ms(replay.recorded_mean_ns)) + " a decision\n\n";
+  if (replay.judged == 0) return text + "no recorded decision can be used to compare policies\n";
+  text += "the recorded choices took " + human_ms(to_ms(replay.recorded_mean_ns)) + " per decision\n\n";
   TextTable table({{"policy", Align::left},
-                   {"ms a decision", Align::right},
+                   {"ms per decision", Align::right},
                    {"95 % from", Align::right},
                    {"to", Align::right},
                    {"agrees with the log", Align::right}});
@@ -253,7 +253,7 @@ std::string model_text(const SelectorModel& model) {
                    {"runs", Align::right},
                    {"ms", Align::right},
                    {"± %", Align::right},
-                   {"of it transfer", Align::right},
+                   {"transfer ms", Align::right},
                    {"first runs", Align::right},
                    {"ms", Align::right},
                    {"looks", Align::right},
@@ -274,7 +274,7 @@ std::string model_text(const SelectorModel& model) {
   for (const auto& [reason, count] : model.not_learned) {
     reasons += (reasons.empty() ? "" : ", ") + std::to_string(count) + " " + visible(reason);
   }
-  if (!reasons.empty()) text += "\nruns that were not learned from as steady ones: " + reasons + "\n";
+  if (!reasons.empty()) text += "\nruns that the estimates do not use: " + reasons + "\n";
   if (!model.rejected.empty()) text += "\nrecords that were refused:\n";
   for (const RejectedRecord& record : model.rejected) text += "  " + visible(record.text()) + "\n";
   return text;

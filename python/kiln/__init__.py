@@ -117,9 +117,9 @@ def _grid(value: Any) -> list[int | str]:
 
 def _milliseconds(what: str, seconds: float) -> int:
     if isinstance(seconds, (str, bytes)) or not hasattr(seconds, "__float__"):
-        raise TypeError(f"{what}: found {seconds!r}, expected seconds")
+        raise TypeError(f"{what}: found {seconds!r}, expected a number of seconds")
     if not seconds >= 0 or seconds == float("inf"):
-        raise ValueError(f"{what}: found {seconds!r}, expected seconds")
+        raise ValueError(f"{what}: found {seconds!r}, expected a number of seconds")
     return max(1, round(seconds * 1000))
 
 
@@ -272,7 +272,7 @@ def _check_memory(what: str, tensors: Mapping[str, tuple[Any, bool]]) -> None:
         for other_writes, (other_end, other) in last.items():
             if begin < other_end and (writes or other_writes):
                 raise ValueError(f"{what}: {name!r} shares memory with {other!r}, and the job writes "
-                                 f"{name if writes else other!r}. Expected arrays of their own")
+                                 f"{name if writes else other!r}. Use separate arrays")
         if end > last[writes][0]:
             last[writes] = end, name
 
@@ -377,8 +377,8 @@ class Job:
             if not taken:
                 lock.release()
         if taken:
-            raise Error("unavailable", f"job {self.name!r} runs already. A `progress` or `log` function or a signal handler cannot "
-                                       "wait for it")
+            raise Error("unavailable", f"job {self.name!r} is already running. A `progress` or `log` function or a signal "
+                                       "handler cannot wait for the job")
         return lock
 
     def _run(self) -> Any:
@@ -406,7 +406,7 @@ class Job:
         """Lets the last future take its outcome, which the next run replaces. REQUIRES: the lock."""
         started = self._started()
         if started is not None and not started.done():
-            raise Error("unavailable", f"job {self.name!r} runs already. Wait for it first")
+            raise Error("unavailable", f"job {self.name!r} is already running. Wait for the job first")
         self._started = _no_future
 
     @property
@@ -472,7 +472,7 @@ class Future:
         if waits_for_itself:
             raise Error("unavailable", f"job {self.job.name!r}: its `progress` function and the `log` of its runtime cannot wait for "
                                        "its own run")
-        raise TimeoutError(f"job {self.job.name!r} runs after {timeout} s still")
+        raise TimeoutError(f"job {self.job.name!r} is still running after {timeout} s")
 
     def __repr__(self) -> str:
         return f"<kiln.Future {self.job.name}: {'done' if self.done() else 'runs'}>"

@@ -131,12 +131,12 @@ TEST_CASE("sharing: push, pull and the status of a remote are told in words") {
   const std::string write = writer.folder.write("write.toml", remote(url, true) + product);
   const std::string some = "[1-9][0-9]* programs?, [0-9.]+ ([KM]i)?B\n", none = "0 programs, 0 B; [1-9][0-9]* ";
   CHECK_THAT(said(writer, {"cache", "push", write}), Catch::Matches(": wrote " + some));
-  CHECK_THAT(said(writer, {"cache", "push", write}), Catch::Matches(": wrote " + none + "there already\n"));
+  CHECK_THAT(said(writer, {"cache", "push", write}), Catch::Matches(": wrote " + none + "already there\n"));
 
   REQUIRE(reader.kiln({"cache", "key", "trust", "ci", writer.public_key(), "--until", "2099-12-31"}).status == 0);
   const std::string read = reader.folder.write("read.toml", remote(url, false) + product);
   CHECK_THAT(said(reader, {"cache", "pull", read}), Catch::Matches(": stored " + some));
-  CHECK_THAT(said(reader, {"cache", "pull", read}), Catch::Matches(": stored " + none + "stored already\n"));
+  CHECK_THAT(said(reader, {"cache", "pull", read}), Catch::Matches(": stored " + none + "already stored\n"));
   std::vector<std::filesystem::path> stored;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(reader.folder / "cache")) {
     if (entry.path().extension() == ".bin") stored.push_back(entry.path());

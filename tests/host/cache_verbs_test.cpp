@@ -123,7 +123,7 @@ TEST_CASE("kiln cache verify: 0 where all are sound, 1 with the reason where one
   const Described described;
   const Finished sound = described.cache.kiln_cache({"verify"});
   CHECK(sound.status == 0);
-  CHECK(sound.out == "3 programs, 3 sound\n");
+  CHECK(sound.out == "3 programs, 3 valid\n");
   {
     std::fstream file(described.cache.file_of("two"), std::ios::binary | std::ios::in | std::ios::out);
     const int last = file.seekg(-1, std::ios::end).get();  // of the signature: any byte, as the key is
@@ -138,7 +138,7 @@ TEST_CASE("kiln cache verify: 0 where all are sound, 1 with the reason where one
   CHECK(machine.json()["ok"] == 2);
   CHECK(machine.json()["rejected"]["tampered"] == 1);
   CHECK(described.cache.kiln_cache({"verify", "--remove"}).status == 1);
-  CHECK(described.cache.kiln_cache({"verify"}).out == "2 programs, 2 sound\n");
+  CHECK(described.cache.kiln_cache({"verify"}).out == "2 programs, 2 valid\n");
 }
 
 TEST_CASE("kiln cache prune: by age and size, told before and after") {

@@ -339,5 +339,5 @@ TEST_CASE("--jobs: one that fails fails alone, and Ctrl-C ends all that are unde
                                    "--progress", "plain", "--device", "opengl:0", "--cache-dir", folder / "cache"},
                                   options);
   CHECK(ended.status == -SIGINT);
-  CHECK_THAT(ended.err, Contains("interrupted: 2 of 3 jobs were begun"));
+  CHECK_THAT(ended.err, Contains("interrupted: 2 of 3 jobs were started"));
 }

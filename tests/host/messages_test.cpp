@@ -215,7 +215,7 @@ TEST_CASE("Ctrl-C shows the jobs that had begun, as a table and as JSON") {
   INFO(table.err << table.out);
   CHECK(table.status == -SIGINT);
   CHECK_THAT(table.out, Contains("short") && Contains("opengl:0") && Contains("long") && !Contains("never"));
-  CHECK_THAT(table.err, Contains("interrupted: 2 of 3 jobs were begun, 1 finished"));
+  CHECK_THAT(table.err, Contains("interrupted: 2 of 3 jobs were started, 1 finished"));
   std::vector<std::string> for_machines = words;
   for_machines.push_back("--json");
   const Finished machine = run_kiln(for_machines, options);

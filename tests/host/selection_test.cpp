@@ -51,7 +51,7 @@ TEST_CASE("selection: after its looks every layer of a table goes to the CPU, an
       CAPTURE(process, job["name"], because);
       const bool on_cpu = job["device"]["id"] == "cpu";
       all_on_cpu = all_on_cpu && on_cpu;
-      if (because.starts_with("look ")) {
+      if (because.starts_with("exploration run ")) {
         looks += on_cpu ? 0 : 1;
         continue;
       }

@@ -199,7 +199,7 @@ void main() { y[gl_GlobalInvocationID.x] = gain + float(first) + v.y + m[1][0]; 
                 (TypeError, "name: found 5, expected a text", {"name": 5}),
                 (TypeError, "progress: found 5, expected a function", {"progress": 5}),
                 (TypeError, "include: found 5, expected a sequence", {"include": 5}),
-                (TypeError, "timeout: found '1', expected seconds", {"timeout": "1"}),
+                (TypeError, "timeout: found '1', expected a number of seconds", {"timeout": "1"}),
                 (TypeError, "buffers: found ndarray, expected a dict", {"buffers": x}),
                 (TypeError, "buffers: found NoneType, expected a dict", {"buffers": None}),
                 (TypeError, "constants.A: found None, expected a finite number", {"constants": {"A": None}}),
@@ -725,9 +725,9 @@ print(ended)
     def test_a_future_keeps_the_outcome_of_its_run(self):
         net = self.progressing(lambda *_: time.sleep(0.001), repeat=100_000)
         first = net.start()
-        with self.assertRaisesRegex(kiln.Error, "runs already"):
+        with self.assertRaisesRegex(kiln.Error, "is already running"):
             net.start()
-        with self.assertRaisesRegex(kiln.Error, "runs already"):
+        with self.assertRaisesRegex(kiln.Error, "is already running"):
             net.run()
         first.cancel()
         self.finished(first)
@@ -1341,7 +1341,7 @@ print(build.tier)
     def test_a_build_that_asks_for_itself_is_refused(self):
         get = lambda: self.nested_cache.get({"source": "x"}, get, driver="1", label="loop")[0]
         for call in (get, lambda: ThreadPoolExecutor(1).submit(get).result(60)):
-            with self.assertRaisesRegex(kiln.Error, "'loop' .*asked for the same program"):
+            with self.assertRaisesRegex(kiln.Error, "'loop' .*requested the same program"):
                 call()
         nested = lambda depth: self.nested_cache.get({"depth": depth}, lambda: nested(depth - 1) if depth else b"end", driver="1")[0]
         self.assertEqual(nested(30), b"end")

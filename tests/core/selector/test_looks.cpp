@@ -44,7 +44,9 @@ TEST_CASE("selector looks: where no candidate answers, the first serves", "[sele
   const Fleet fleet({device_of("one"), device_of("two")});
   const auto selector = learning();
   const auto all = fleet.candidates();
-  for (int i = 0; i < 6; ++i) CHECK_THAT(selector->select(conv(64, 56), all, {})->because, Catch::StartsWith("look"));
+  for (int i = 0; i < 6; ++i) {
+    CHECK_THAT(selector->select(conv(64, 56), all, {})->because, Catch::StartsWith("exploration run"));
+  }
   const auto choice = selector->select(conv(64, 56), all, {});
   CHECK(choice->candidate == 0);
   CHECK_THAT(choice->because, Catch::Contains("gave no estimate"));
