@@ -41,13 +41,13 @@ Status make_folders(const std::filesystem::path& folder, const std::string& who)
 // Others must not be able to put another file in the key's place: not writable by them, or sticky.
 Status check_folder(int folder, const std::string& who) {
   struct stat at {};
-  if (fstat(folder, &at) != 0) return failed(who, "the attributes of its folder cannot be read", errno);
+  if (fstat(folder, &at) != 0) return failed(who, "the attributes of the parent folder cannot be read", errno);
   if (at.st_uid != geteuid() && at.st_uid != 0) {
-    return unavailable(who + ": its folder belongs to user " + std::to_string(at.st_uid) + ", expected " +
+    return unavailable(who + ": the parent folder belongs to user " + std::to_string(at.st_uid) + ", expected " +
                        std::to_string(geteuid()) + (geteuid() == 0 ? "" : " or root"));
   }
   if ((at.st_mode & 022) != 0 && (at.st_mode & S_ISVTX) == 0) {
-    return unavailable(who + ": its folder has mode " + octal(at.st_mode) +
+    return unavailable(who + ": the parent folder has mode " + octal(at.st_mode) +
                        ", expected write permission only for the owner");
   }
   return {};
@@ -62,7 +62,7 @@ Result<std::optional<SecretKey>> read_at(int folder, const std::string& name, co
     return failed(who, "cannot be opened", errno);
   }
   struct stat at {};
-  if (fstat(file.get(), &at) != 0) return failed(who, "its attributes cannot be read", errno);
+  if (fstat(file.get(), &at) != 0) return failed(who, "attributes cannot be read", errno);
   if (!S_ISREG(at.st_mode)) return unavailable(who + ": is not a regular file");
   if (at.st_uid != geteuid() && at.st_uid != 0) {
     return unavailable(who + ": belongs to user " + std::to_string(at.st_uid) + ", expected " +

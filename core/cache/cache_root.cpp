@@ -157,7 +157,8 @@ std::vector<AsideProgram> CacheRoot::aside(const Survey& found) const {
                          entry.since_s,
                          entry.since_s + quarantine_s,
                          {}};
-    program.why = entry.quarantined ? "a process died of it or hung" : "it was being loaded when a process died";
+    program.why = entry.quarantined ? "a process that loaded the program died or timed out"
+                                    : "the program was being loaded when a process died";
     programs.push_back(std::move(program));
   }
   std::ranges::sort(programs, {}, [](const AsideProgram& one) { return std::tie(one.label, one.key, one.folder); });

@@ -114,7 +114,7 @@ Result<bool> can_be_there(const std::filesystem::path& path, const char* what) {
   struct stat at {};
   if (lstat(path.c_str(), &at) == 0) return true;
   if (errno == ENOENT || errno == ENOTDIR) return false;
-  return system_error(what + path.string(), "its attributes cannot be read", errno);
+  return system_error(what + path.string(), "attributes cannot be read", errno);
 }
 
 // Opens FOLDER/INNER. An empty descriptor: it does not exist.
@@ -205,7 +205,7 @@ void add_keys_of(const std::filesystem::path& folder, TrustedKeys& to, Unusable&
   const Result<UniqueFd> opened = open_trust_folder(folder, "trust.d");
   if (!opened) {
     unusable.folder = true;
-    to.problems.push_back(opened.error().message + ": no key is used, since the folder may revoke it");
+    to.problems.push_back(opened.error().message + ": no key is used, because this folder may revoke keys");
     return;
   }
   if (!*opened) return;

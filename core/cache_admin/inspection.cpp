@@ -278,8 +278,8 @@ void add_counts(Exposition& to, const CacheTotals& totals) {
             static_cast<double>(counts.lease_wait_ns) / 1e9);
   to.single("kiln_cache_lease_takeovers_total", "counter", "Builds taken over from a process that did not publish.",
             counts.lease_takeovers);
-  to.single("kiln_cache_lease_timeouts_total", "counter", "Builds begun beside another process that was too slow.",
-            counts.lease_timeouts);
+  to.single("kiln_cache_lease_timeouts_total", "counter",
+            "Builds that were started because another process was too slow.", counts.lease_timeouts);
   to.single("kiln_cache_negative_hits_total", "counter",
             "Requests answered with the error of an earlier build, without asking the compiler.", counts.negative_hits);
   to.metric("kiln_cache_shared_total", "counter",

@@ -220,7 +220,7 @@ TextPosition position_of(const TomlNode& job, std::string_view message) {
     if (operation.spec != nullptr && message.starts_with(prefix)) message.remove_prefix(prefix.size());
   }
   constexpr std::pair<std::string_view, std::string_view> other_names[] = {
-      {"kernel height", "r"}, {"kernel width", "s"}, {"its parameters", "tune"}};
+      {"kernel height", "r"}, {"kernel width", "s"}, {"the parameters", "tune"}};
   for (const auto& [name, key] : other_names) {
     const TomlMember* member = message.starts_with(name) ? find_member(job, key) : nullptr;
     if (member != nullptr) return member->value.at;

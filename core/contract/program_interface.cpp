@@ -46,7 +46,7 @@ class Matching {
       }
     }
     for (const auto& [block, count] : wrong_in_) {
-      if (count > most_told) problem(std::to_string(count - most_told) + " more values of uniform block " + block);
+      if (count > most_told) problem(std::to_string(count - most_told) + " more problems in uniform block " + block);
     }
     check_left_over();
     if (!problems_.empty()) return invalid_argument(problems_);
@@ -349,7 +349,7 @@ class Matching {
               (count == 1 ? " (it has " + list_of(declared_.resources, ResourceKind::uniform) + ")" : ""));
     }
     for (const auto& [root, count] : left_over_in) {
-      if (count > most_told) problem(std::to_string(count - most_told) + " more values of " + root);
+      if (count > most_told) problem(std::to_string(count - most_told) + " more problems in " + root);
     }
   }
 

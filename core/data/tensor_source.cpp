@@ -264,9 +264,9 @@ Result<std::shared_ptr<HostTensor>> load_picture(const std::filesystem::path& pa
   const bool left_out = picture->info.has_alpha && (channels == 1 || channels == 3);
   if (left_out && request.alpha == Alpha::keep && notes != nullptr) {
     notes->push_back(std::string(request.role) + ": file " + path.string() +
-                     ": its alpha channel is left out: " + std::to_string(picture->info.colours + 1) +
-                     " channels would keep it; alpha = \"drop\" ends this note, " +
-                     "\"premultiply\" multiplies colours by it");
+                     ": the alpha channel is left out. Set " + std::to_string(picture->info.colours + 1) +
+                     " channels to keep this channel; alpha = \"drop\" suppresses this note, " +
+                     "\"premultiply\" multiplies the colours by alpha");
   }
   return std::move(picture->tensor);
 }

@@ -326,7 +326,7 @@ Status give_blocks(const fs::path& folder) {
   const Result<UniqueFd> file = open_shared_file(inner->get(), mapped_file, what, Create::yes);
   if (!file) return file.error();
   struct stat at {};
-  if (fstat(file->get(), &at) != 0) return system_error(what, "its attributes cannot be read", errno);
+  if (fstat(file->get(), &at) != 0) return system_error(what, "attributes cannot be read", errno);
   if (at.st_size == mapped_bytes && at.st_blocks * 512 >= at.st_size) return {};
   struct rlimit limit {};
   const bool fits = getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur >= static_cast<rlim_t>(mapped_bytes);
@@ -341,7 +341,7 @@ Status give_blocks(const fs::path& folder) {
 
 Status check_private_folder(const fs::path& folder) {
   struct stat at {};
-  if (lstat(folder.c_str(), &at) != 0) return system_error(name_of(folder), "its attributes cannot be read", errno);
+  if (lstat(folder.c_str(), &at) != 0) return system_error(name_of(folder), "attributes cannot be read", errno);
   if (!S_ISDIR(at.st_mode)) return unavailable(name_of(folder) + ": is a link or a file, expected a folder");
   if (at.st_uid != geteuid()) {
     return unavailable(name_of(folder) + ": belongs to user " + std::to_string(at.st_uid) + ", expected " +

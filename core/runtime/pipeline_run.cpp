@@ -93,7 +93,7 @@ class PipelineRun final : public RecordedState {
     auto made = record_units(chosen, job);
     const bool has_chain = std::ranges::any_of(units_, [](const ScheduleUnit& unit) { return unit.is_chain(); });
     if (!made && has_chain && made.error().code == StatusCode::unsupported) {
-      job.report.notes.push_back("its layers run one by one, since they do not run as one program: " +
+      job.report.notes.push_back("the layers run one by one, because they cannot run as one program: " +
                                  made.error().message);
       units_ = single_units(schedule_);
       made = record_units(chosen, job);

@@ -89,7 +89,7 @@ Result<AcquiredPrograms> Programs::acquire_another_variant(Job& job, const UserK
   job.report.variant = preferred;
   if (failed.size() == 1) return failure;
   return Status{failure.code,
-                "none of its " + std::to_string(failed.size()) + " variants can run here: " + failed.text()};
+                "none of the " + std::to_string(failed.size()) + " variants can run here: " + failed.text()};
 }
 
 Result<AcquiredPrograms> Programs::acquire(Job& job, Device& device, Plan plan) {
@@ -98,7 +98,7 @@ Result<AcquiredPrograms> Programs::acquire(Job& job, Device& device, Plan plan) 
   const bool is_generic = generic.has_value();
   if (is_generic) {
     plan = std::move(*generic);
-    report.notes.push_back(device.info().id + ": runs generic programs, its own are being built");
+    report.notes.push_back(device.info().id + ": runs generic programs while the specialized programs are built");
   }
   report.variant = plan.keyed->plan->variant;
   auto programs = from_cache(std::move(plan), device);

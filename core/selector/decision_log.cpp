@@ -48,7 +48,7 @@ Status DecisionLog::open() {
   }
   if (!fd_) return failure(file_, "cannot be opened");
   struct stat at {};
-  if (::fstat(fd_.get(), &at) != 0) return failure(file_, "its attributes cannot be read");
+  if (::fstat(fd_.get(), &at) != 0) return failure(file_, "attributes cannot be read");
   if (!S_ISREG(at.st_mode)) return io_error("file " + file_.string() + ": not a regular file");
   // What is appended would be appended to the file's other name too.
   if (at.st_nlink > 1) {
@@ -61,7 +61,7 @@ Status DecisionLog::open() {
 Status DecisionLog::rotate_where_full() {
   struct stat mine {};
   struct stat named {};
-  if (::fstat(fd_.get(), &mine) != 0) return failure(file_, "its attributes cannot be read");
+  if (::fstat(fd_.get(), &mine) != 0) return failure(file_, "attributes cannot be read");
   const bool moved = ::stat(file_.c_str(), &named) != 0 || named.st_ino != mine.st_ino;
   if (!moved && static_cast<std::uint64_t>(mine.st_size) < most_bytes_ / 2) return {};
   if (!moved && ::rename(file_.c_str(), (file_.parent_path() / older_decision_log_file).c_str()) != 0) {

@@ -57,7 +57,7 @@ Result<Explanation> FixedSelector::explain(const ShapeBucket& bucket, std::span<
   if (!choice) return std::move(choice).error();
   Explanation explanation;
   explanation.bucket = "any";
-  explanation.words = {choice->because, "selector fixed measures nothing: it has no figures"};
+  explanation.words = {choice->because, "selector fixed measures nothing and has no figures"};
   explanation.choice = std::move(*choice);
   return explanation;
 }

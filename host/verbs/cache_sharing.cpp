@@ -95,8 +95,8 @@ int cache_export(const Options& options) {
 int cache_import(const Options& options) {
   if (options.cache.trust.empty()) {
     complain(
-        "kiln cache import: no --trust (expected the exporter's public key). Print it there with `kiln cache export "
-        "--show-key`");
+        "kiln cache import: no --trust (expected the public key of the exporting machine). Print the key there with "
+        "`kiln cache export --show-key`");
     return exit_usage;
   }
   ImportRequest request;

@@ -63,7 +63,9 @@ RunReport failed(const JobConfig& job, Status status) {
 void add_uncompared(const RunRequest& request, RunReport& report) {
   if (!report.verified) return;
   for (const ExpectedOutput& expected : request.expected) {
-    if (expected.tensor == nullptr) report.notes.push_back(expected.name + " was not compared: it has no `expect`");
+    if (expected.tensor == nullptr) {
+      report.notes.push_back(expected.name + " was not compared, because it has no `expect`");
+    }
   }
 }
 

@@ -360,7 +360,7 @@ Adoption mesa_cache_adoption() {
   if (value == nullptr) return {"not adopted", "MESA_SHADER_CACHE_DIR is not set"};
   if (driver_setting_of(value).empty()) {
     return {"not adopted", "MESA_SHADER_CACHE_DIR " + std::string(value) +
-                               " is no folder that Kiln fills with authenticated files (kiln::driver_environment)"};
+                               " is not a folder that Kiln fills with authenticated files (kiln::driver_environment)"};
   }
   if (const Status status = check_private_folder(value); !status.ok()) {
     return {"not adopted", "MESA_SHADER_CACHE_DIR: " + status.message};

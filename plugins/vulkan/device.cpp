@@ -19,7 +19,7 @@ std::string driver_cache_word(const DriverContext& context, const std::string& i
   if (folder == nullptr) {
     reason = "MESA_SHADER_CACHE_DIR is not set";
   } else if (driver_setting_of(folder).empty()) {
-    reason = "MESA_SHADER_CACHE_DIR " + std::string(folder) + " is no folder that kiln::driver_environment() names";
+    reason = "MESA_SHADER_CACHE_DIR " + std::string(folder) + " is not a folder from kiln::driver_environment()";
   } else if (const Status status = check_private_folder(folder); !status.ok()) {
     reason = "MESA_SHADER_CACHE_DIR: " + status.message;
   }

@@ -456,7 +456,7 @@ TEST_CASE("sharing: where no program fits a target no layer is baked, which is a
   CHECK(told.status == 1);
   CHECK(told.out ==
         "opengl:0: 0 programs, 0 built now\n"
-        "  job 'twice' has no program for it: its source can only be built on the device\n");
+        "  job 'twice' has no program for this target: the source can only be built on the device\n");
   CHECK_FALSE(std::filesystem::exists(builder.folder / "layer"));
 }
 

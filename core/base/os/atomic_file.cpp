@@ -149,7 +149,7 @@ Status check_replaceable(const std::filesystem::path& file) {
   const std::string who = "file " + file.string() + ": ";
   struct stat found {};
   if (::lstat(file.c_str(), &found) != 0) {
-    return errno == ENOENT || errno == ENOTDIR ? Status() : file_failure(file, "its attributes cannot be read", errno);
+    return errno == ENOENT || errno == ENOTDIR ? Status() : file_failure(file, "attributes cannot be read", errno);
   }
   if (S_ISDIR(found.st_mode)) return invalid_argument(who + "is a folder, expected a file");
   if (!S_ISREG(found.st_mode)) return invalid_argument(who + "is a device, FIFO or socket, expected a regular file");
@@ -241,7 +241,7 @@ Result<AtomicFile> AtomicFile::create(const std::filesystem::path& name) {
 // Owner, group and mode of the file that is replaced.
 Status AtomicFile::match(const struct stat& replaced) {
   struct stat made {};
-  if (::fstat(file_.get(), &made) != 0) return file_failure(final_path_, "its attributes cannot be read", errno);
+  if (::fstat(file_.get(), &made) != 0) return file_failure(final_path_, "attributes cannot be read", errno);
   mode_t mode = replaced.st_mode & 07777;
   const bool differs = made.st_uid != replaced.st_uid || made.st_gid != replaced.st_gid;
   if (differs && ::fchown(file_.get(), replaced.st_uid, replaced.st_gid) != 0) {

@@ -269,7 +269,7 @@ Result<CommitJournal> CommitJournal::open(const std::filesystem::path& path, Mis
     if (error != 0 && (is_short || ::lstat(path.c_str(), &found) != 0))
       return journal.failed("cannot be opened", error);
     if (error == 0 && ::fstat(journal.file(), &found) != 0)
-      return journal.failed("its attributes cannot be read", errno);
+      return journal.failed("attributes cannot be read", errno);
     if (error == 0 && found.st_nlink == 0) continue;
     const bool is_private =
         S_ISREG(found.st_mode) && found.st_uid == ::geteuid() && found.st_nlink == 1 && (found.st_mode & 077) == 0;

@@ -175,7 +175,7 @@ class FileCommit {
       entry.old = FileIdentity::of(found);
     }
     if (::fstat(file.file_.get(), &found) != 0)
-      return file_failure(file.final_path_, "its attributes cannot be read", errno);
+      return file_failure(file.final_path_, "attributes cannot be read", errno);
     entry.made = FileIdentity::of(found);
     return {};
   }

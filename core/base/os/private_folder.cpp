@@ -43,7 +43,7 @@ Status check_mode(const struct stat& at, const std::string& who, mode_t others_m
 
 Status check_ours(int folder, const std::string& who) {
   struct stat at {};
-  if (fstat(folder, &at) != 0) return system_error(who, "its attributes cannot be read", errno);
+  if (fstat(folder, &at) != 0) return system_error(who, "attributes cannot be read", errno);
   if (Status status = check_owner(at, who); !status.ok()) return status;
   return check_mode(at, who, 022);
 }
@@ -103,7 +103,7 @@ Result<std::filesystem::path> followed_path(const std::filesystem::path& path) {
     const std::filesystem::path next = name.is_absolute() ? name : at / name;
     struct stat found {};
     if (lstat(next.c_str(), &found) != 0) {
-      if (errno != ENOENT) return system_error("folder " + next.string(), "its attributes cannot be read", errno);
+      if (errno != ENOENT) return system_error("folder " + next.string(), "attributes cannot be read", errno);
       at = next;
       for (const std::filesystem::path& missing : rest) at /= missing;
       return without_slash(at);
@@ -170,7 +170,7 @@ Result<UniqueFd> open_shared_file(int folder, const std::string& name, const std
   if (!file && errno == ENOENT && create != Create::yes) return UniqueFd();
   if (!file) return system_error(who, "cannot be opened", errno);
   struct stat at {};
-  if (fstat(file.get(), &at) != 0) return system_error(who, "its attributes cannot be read", errno);
+  if (fstat(file.get(), &at) != 0) return system_error(who, "attributes cannot be read", errno);
   if (!S_ISREG(at.st_mode)) return unavailable(who + ": is not a regular file");
   if (Status status = check_owner(at, who); !status.ok()) return status;
   // What is written would be written to the file's other name too.

@@ -133,7 +133,7 @@ void lower_version(KernelSource& source, const DeviceInfo& device, KernelPlan& p
   const std::size_t at = version_number(source.text);
   if (at == std::string_view::npos || source.text.compare(at, 3, "460") != 0) return;
   source.text.replace(at, 3, "450");
-  plan.notes.push_back(device.id + ": takes GLSL 4.50; the source says #version 460 and was compiled as 450");
+  plan.notes.push_back(device.id + ": supports GLSL 4.50, so the source with #version 460 was compiled as 450");
 }
 
 // Whether GLSL without comments has "local_size_x = ..." first or behind a comma in brackets, as in layout(), which a

@@ -313,10 +313,10 @@ TEST_CASE("program interface: of a large block, missing and mistyped values are 
   INFO(message);
   CHECK(message.size() < 4000);
   CHECK_THAT(message, Contains("Table.data[3].a: not provided by the job") &&
-                          !Contains("Table.data[4].a: not") && Contains("996 more values of uniform block Table"));
+                          !Contains("Table.data[4].a: not") && Contains("996 more problems in uniform block Table"));
   CHECK_THAT(message,
              Contains("Tabel.data[0].a: the program has no such uniform (it has uniform int Table.data[0].a, ") &&
-                 Contains(" and 992 more)") && Contains("996 more values of Tabel"));
+                 Contains(" and 992 more)") && Contains("996 more problems in Tabel"));
 }
 
 TEST_CASE("program interface: bytes fill an array with padding as they are", "[contract]") {

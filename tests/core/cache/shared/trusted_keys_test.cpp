@@ -229,7 +229,7 @@ TEST_CASE("trusted keys: a folder that cannot be searched may revoke a key, so n
     if (!keys.keys.empty()) return "a key is used";
     if (signs) return "a key signs";
     const std::string folder = (place.etc / "trust.d").string();
-    const std::string expected = "folder " + folder + ": its attributes cannot be read: Permission denied";
+    const std::string expected = "folder " + folder + ": attributes cannot be read: Permission denied";
     return keys.problems.at(0).starts_with(expected) ? "" : "said '" + keys.problems.at(0) + "'";
   });
   CHECK(end.said == "");
