@@ -103,7 +103,7 @@ void assign(Draft& draft, const KeyEntry& key, const TomlNode& value, const Valu
   if (value.kind == TomlKind::text && std::ranges::find(key.rule.removed, value.text) != key.rule.removed.end()) {
     const std::string successor = toml_text(key.rule.successor);
     draft.warnings.push_back({source.place, std::string(key.name) + ": " + toml_text(value.text) +
-                                                " is no longer a choice: " + successor + " is used. Write " +
+                                                " is no longer supported: " + successor + " is used. Write " +
                                                 successor});
     TomlNode current;
     current.kind = TomlKind::text;

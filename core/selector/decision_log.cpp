@@ -157,7 +157,9 @@ RecordedDecision decision_of(const Json& record) {
     if (options[i] == chosen) decision.chosen = i;
     decision.options.push_back(std::move(option));
   }
-  if (!options.empty() && decision.chosen == options.size()) throw std::runtime_error("the chosen is no option");
+  if (!options.empty() && decision.chosen == options.size()) {
+    throw std::runtime_error("the chosen device is not a candidate");
+  }
   return decision;
 }
 

@@ -36,7 +36,7 @@ TEST_CASE("a removed eviction policy is a warning that names both, of config che
   const auto file = folder.write("old.toml",
                                  "[cache]\npolicy = \"wtinylfu\"\n[[job]]\nname = \"g\"\nop = \"gemm\"\nm = 4\n"
                                  "n = 4\nk = 4\ninput = \"random:1\"\nweights = \"random:2\"\ndevice = \"cpu\"\n");
-  const std::string warning = "old.toml:2:10: cache.policy: \"wtinylfu\" is no longer a choice: \"cost\" is used";
+  const std::string warning = "old.toml:2:10: cache.policy: \"wtinylfu\" is no longer supported: \"cost\" is used";
   const Finished checked = run_kiln({"config", "check", file, "--json", "--cache-dir", folder / "cache"});
   CHECK(checked.status == 0);
   CHECK_THAT(checked.err, Contains("warning") && Contains(warning));
@@ -52,7 +52,7 @@ TEST_CASE("a removed eviction policy is a warning that names both, of config che
   CHECK(quiet.err == "");
   const Finished set = run_kiln({"cache", "stats", "--set", "cache.policy=s3fifo", "--cache-dir", folder / "cache"});
   CHECK(set.status == 0);
-  CHECK_THAT(set.err, Contains("\"s3fifo\" is no longer a choice: \"cost\" is used"));
+  CHECK_THAT(set.err, Contains("\"s3fifo\" is no longer supported: \"cost\" is used"));
   const Finished shown = run_kiln({"config", "show", file, "--cache-dir", folder / "cache"});
   CHECK_THAT(shown.out, Contains("old.toml:2:1) cache.policy = \"cost\""));
 }

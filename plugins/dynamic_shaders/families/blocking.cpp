@@ -87,7 +87,7 @@ Status check_shape(const ConvShape& shape, const Blocking& b, const BlockedExten
   if (shape.out_h == 1 && b.y != 1) return does_not_fit("one row of outputs: y must be 1");
   if (extents.steps % extents.round_steps != 0) {
     return does_not_fit("rows unrolled, a 1x1 kernel: " + std::to_string(extents.steps) +
-                        " steps over the channels are no multiple of " + std::to_string(extents.round_steps));
+                        " steps over the channels are not a multiple of " + std::to_string(extents.round_steps));
   }
   if (b.lanes == Lanes::groups && shape.groups == 1) return does_not_fit("lanes over groups: there is one group");
   if (b.packing == Packing::plane && (!shape.flat || shape.pick_y != 1 || shape.pick_x != 1 || shape.w % 4 != 0)) {

@@ -58,7 +58,7 @@ struct Advice {
 };
 
 constexpr std::string_view no_sets =
-    "remove it: OpenGL has no descriptor sets, and each block needs a binding of its own";
+    "remove it: OpenGL has no descriptor sets, and each block needs a separate binding";
 constexpr std::string_view as_uniforms =
     "declare its members as plain uniforms, and give their values in the job's uniforms";
 constexpr std::string_view as_constant = "remove the declaration, and give its value in the job's constants";

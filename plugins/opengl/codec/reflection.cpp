@@ -353,7 +353,7 @@ void refuse_misplaced_members(const Gl& gl, std::vector<ProgramResource>& resour
     if (!is_member(resource) || sizes[root(resource)].size() < 2) continue;
     resource.unusable =
         "Mesa reads wrong values from a struct that has members of 32 and of 64 bits (expected one size). Use float "
-        "instead of double, or declare uniforms of their own";
+        "instead of double, or declare separate uniforms";
   }
 }
 

@@ -284,7 +284,7 @@ TEST_CASE("config: words of every kind are known", "[config]") {
 TEST_CASE("config: eviction policies of earlier versions are read as cost, with a warning that names both",
           "[config]") {
   const auto warning = [](const std::string& place, const std::string& old) {
-    return place + ": cache.policy: \"" + old + "\" is no longer a choice: \"cost\" is used. Write \"cost\"";
+    return place + ": cache.policy: \"" + old + "\" is no longer supported: \"cost\" is used. Write \"cost\"";
   };
   for (const char* const old : {"s3fifo", "wtinylfu"}) {
     const ConfigReading reading = read_text("[cache]\nmax_programs = 5\npolicy = \"" + std::string(old) + "\"\n");
