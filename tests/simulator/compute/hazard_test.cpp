@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <string>
 
+#include "simulator/wave/check/races.hpp"
 #include "tests/simulator/compute/planted.hpp"
 #include "tests/simulator/wave/image_bench.hpp"
 
@@ -239,6 +240,24 @@ TEST_CASE("simulator hazards: waves share LDS and memory without a barrier", "[s
   }
 }
 
+TEST_CASE("simulator hazards: waves share LDS by flat addresses without a barrier", "[simulator][hazards]") {
+  const U barrier = sopp("s_barrier");
+  const Words waits = {wait(0, 0), wait_for_stores()};
+  // v[12:13] and v[14:15]: where v2 and v3 lie in LDS.
+  constexpr auto aperture = static_cast<U>(shared_aperture >> 32U);
+  const Words places = {vop1("v_mov_b32", 12, v(2)), vop1("v_mov_b32", 13, encode::literal), aperture,
+                        vop1("v_mov_b32", 14, v(3)), vop1("v_mov_b32", 15, encode::literal), aperture};
+  for (const char* store : {"flat_store_b8", "flat_store_b32", "flat_store_b128", "flat_atomic_add_u32"}) {
+    const Words first = join({places, encode::flat(0, store, 0, 12, 8)}), second = local("ds_load_b32", 3);
+    check(std::string(store) + ", no barrier", join({first, waits}), {barrier}, second, "LDS 0x", Shows::somewhere);
+    check(std::string(store) + ", no wait", first, waits, join({{barrier}, second}), "LDS 0x", Shows::somewhere);
+  }
+  for (const char* load : {"flat_load_u8", "flat_load_b32", "flat_load_b128"}) {
+    const Words first = join({places, local("ds_store_b128", 2)}), second = encode::flat(0, load, 16, 14, 0);
+    check(std::string(load) + ", no barrier", join({first, waits}), {barrier}, second, "LDS 0x", Shows::somewhere);
+  }
+}
+
 TEST_CASE("simulator hazards: groups share memory without an atomic", "[simulator][hazards]") {
   // Every group writes its number to the same words: another value each time.
   const Words number = {vop1("v_mov_b32", 12, 8), vop1("v_mov_b32", 13, 8), vop1("v_mov_b32", 14, 8),
@@ -368,6 +387,65 @@ TEST_CASE("simulator hazards: code for another wave size", "[simulator][hazards]
       check(branch, {low}, {sop1("s_mov_b32", 107, minus_one)}, {sopp(branch)}, "VCC_LO was written without VCC_HI",
             Shows::after, wave64);
     }
+  }
+}
+
+TEST_CASE("simulator hazards: dispatches that may overlap are compared up to three limits", "[simulator][hazards]") {
+  constexpr std::uint32_t most_waves = 0xFFFF'FFFF, most_time = most_waves / 2;
+  constexpr std::uint64_t most_pages = 2048;
+  GroupOrder group;
+  // Whether the dispatch's first wave may write a word at `address`.
+  const auto writes = [&group](Races& races, std::uint64_t address) {
+    WaveOrder wave;
+    wave.wave = races.first_wave();
+    wave.group = &group;
+    AccessOf access;
+    access.kind = AccessKind::write;
+    access.address = address;
+    access.bytes = 4;
+    access.time = ++races.now;
+    return races.access(wave, access, [] { return false; });
+  };
+  {
+    Races races;  // by the number of waves
+    races.start(0, 1, 1, false);
+    CHECK(races.first_wave() == 1);
+    CHECK(writes(races, 0));
+    races.start(0, 1, most_waves - 2, true);
+    CHECK(races.first_wave() == 2);
+    CHECK_FALSE(writes(races, 0));
+    CHECK_THAT(races.take_reason(), Catch::Contains("wave 0 of group 0 at 0x0 in an earlier dispatch wrote"));
+    races.start(0, 1, 1, true);
+    CHECK(races.first_wave() == 1);
+    CHECK(writes(races, 0));
+  }
+  {
+    Races races;  // by the number of operations
+    races.start(0, 1, 1, false);
+    races.now = most_time - 1;
+    CHECK(writes(races, 0));
+    races.start(0, 1, 1, true);
+    CHECK(races.now == most_time);
+    CHECK(races.first_wave() == 2);
+    CHECK_FALSE(writes(races, 0));
+    races.start(0, 1, 1, true);
+    CHECK(races.now == 0U);
+    CHECK(races.first_wave() == 1);
+    CHECK(writes(races, 0));
+  }
+  {
+    Races races;  // by the number of pages
+    races.start(0, 1, 1, false);
+    std::uint64_t written = 0;
+    for (std::uint64_t page = 0; page < most_pages; ++page) written += writes(races, page * Page::bytes) ? 1 : 0;
+    CHECK(written == most_pages);
+    races.start(0, 1, 1, true);
+    CHECK(races.first_wave() == 2);
+    CHECK_FALSE(writes(races, 0));
+    CHECK(writes(races, most_pages * Page::bytes));
+    races.start(0, 1, 1, true);
+    CHECK(races.first_wave() == 1);
+    CHECK(writes(races, 0));
   }
 }
 

@@ -32,6 +32,16 @@ TEST_CASE("simulator hazards: what nothing has written reaches a store", "[simul
   // v20 to v22 are written and v23 is not; of v[24:25] all but the last half, as vectors of three have it.
   const Words three = {vop1("v_mov_b32", 20, 128), vop1("v_mov_b32", 21, 128), vop1("v_mov_b32", 22, 128)};
   const Words halves = join({{vop1("v_mov_b32", 24, 255), 0xFFFF}, vop3("v_bfi_b32", 25, v(24), v(0), v(20))});
+  // `source` times v0 plus v0. Where a bit of `narrow` is set that source is a half, the upper one with a bit in `high`.
+  const auto mixed = [](const char* name, unsigned dst, unsigned source, unsigned high = 0, unsigned narrow = 7) {
+    return encode::vop3p(name, dst, source, v(0), v(0), high, narrow);
+  };
+  // v[24:25] = v0 * v0 + v[20:21]
+  const Words wide_sum = encode::vop3sd("v_mad_u64_u32", 24, off, v(0), v(0), v(20));
+  const Words written = {vop1("v_mov_b32", 20, 128), vop1("v_mov_b32", 21, 128)};
+  constexpr unsigned minus_sixteen = 208;
+  const Words all_lanes = {sop1("s_mov_b32", exec_lo, minus_one)}, lanes_to_3 = {sopk("s_movk_i32", exec_lo, 0xF)},
+              lanes_from_4 = {sop1("s_mov_b32", exec_lo, minus_sixteen)};
   // Of the low half of the one and the high half of the other, as ACO writes it.
   const auto exchange = [&](unsigned a, unsigned b) {
     return join({encode::vop3("v_add_nc_u16", a - v(0), a, b, 0, {.op_sel = 2}),
@@ -105,6 +115,28 @@ TEST_CASE("simulator hazards: what nothing has written reaches a store", "[simul
        false},
       {"two packed halves", join({{vop2("v_cvt_pk_rtz_f16_f32", 24, 128, 20)}, global("global_store_b16", 0, 2, 24)}),
        false},
+      {"a mixed product of a register that is not written, before one that is",
+       join({{vop1("v_mov_b32", 21, 128)}, mixed("v_fma_mix_f32", 24, v(20)), store(24)}), true},
+      {"the written half, in a mixed product", join({halves, mixed("v_fma_mix_f32", 24, v(25)), store(24)}), false},
+      {"the other half, in a mixed product", join({halves, mixed("v_fma_mix_f32", 24, v(25), 1), store(24)}), true},
+      {"both halves as a float, in a mixed product",
+       join({halves, mixed("v_fma_mix_f32", 24, v(25), 0, 6), store(24)}), true},
+      {"the low half of a mixed product, which is the result",
+       join({mixed("v_fma_mixlo_f16", 20, v(0)), global("global_store_b16", 0, 2, 20)}), false},
+      {"the high half of it, which stays",
+       join({mixed("v_fma_mixlo_f16", 20, v(0)), global("global_store_d16_hi_b16", 0, 2, 20)}), true},
+      {"the high half of a mixed product, which is the result",
+       join({mixed("v_fma_mixhi_f16", 20, v(0)), global("global_store_d16_hi_b16", 0, 2, 20)}), false},
+      {"the low half of it, which stays",
+       join({mixed("v_fma_mixhi_f16", 20, v(0)), global("global_store_b16", 0, 2, 20)}), true},
+      {"the high word of a wide sum", join({{vop1("v_mov_b32", 20, 128)}, wide_sum, store(25)}), true},
+      {"a carry into the high word", join({{vop1("v_mov_b32", 21, 128)}, wide_sum, store(25)}), true},
+      {"the high word of a wide sum, in lanes that are written",
+       join({lanes_from_4, written, all_lanes, wide_sum, lanes_from_4, store(25)}), false},
+      {"the high word of a wide sum, in lanes that are not",
+       join({lanes_from_4, written, all_lanes, wide_sum, lanes_to_3, store(25)}), true},
+      {"the high word of a wide sum, in the first lanes",
+       join({lanes_to_3, written, all_lanes, wide_sum, lanes_to_3, store(25)}), false},
       {"what LDS was given",
        join({encode::ds("ds_store_b64", 0, 2, 8), encode::ds("ds_load_b64", 20, 2, 0), done, store(20)}), false},
       {"the low byte of 16-bit sums", join({byte, sums, global("global_store_b8", 0, 2, 24)}), false},
