@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "simulator/wave/op.hpp"
 #include "tests/simulator/wave/bench.hpp"
 
 namespace kiln::simulator::test {
@@ -296,6 +297,65 @@ TEST_CASE("simulator memory: a load of some lanes changes nothing but their word
           CHECK(bench.vgpr(r, lane) == (loaded ? data[lane + 2] : 0xDEAD0000 + r));
         }
       }
+    }
+  }
+}
+
+TEST_CASE("simulator memory: lanes side by side are told from all others", "[simulator][wave]") {
+  constexpr W base = 0x5'0000'1000, upper = 0x7'0000'0000;
+  for (const VectorChoice vectors : {VectorChoice::best, VectorChoice::no_avx512, VectorChoice::portable}) {
+    for (const U bytes : {4U, 8U, 16U}) {
+      INFO(bytes << " bytes a lane");
+      Bench bench({.vectors = vectors});
+      bench.set_sgpr64(2, base);
+      bench.set_vgpr(2, static_cast<U>(upper >> 32U));  // beside v1, where there is no scalar base
+      for (unsigned lane = 0; lane < 32; ++lane) bench.vgpr(1, lane) = 64 + lane * bytes;
+      Op based;
+      based.kind[0] = SourceKind::row;
+      based.kind[2] = SourceKind::scalar;
+      based.reg[0] = scratch_rows + 1;
+      based.sdst = 2;
+      based.offset = 16;
+      Op wide = based;
+      wide.kind[2] = SourceKind::none;
+      struct Found {
+        bool based, wide, local;
+        W based_at, wide_at, local_at;
+      };
+      const auto find = [&](U mask) {
+        bench.set_exec(mask);
+        const LaneMemory& lanes = *bench.wave.lane_memory;
+        Found found{};
+        found.based = lanes.side_by_side_global(bench.wave, based, 0, bytes, found.based_at);
+        found.wide = lanes.side_by_side_global(bench.wave, wide, 0, bytes, found.wide_at);
+        found.local = lanes.side_by_side_local(bench.wave, based, 0, bytes, 16, found.local_at);
+        return found;
+      };
+      const auto expect = [&](U mask, bool side_by_side) {
+        INFO(std::hex << "mask " << mask);
+        const Found found = find(mask);
+        CHECK(found.based == side_by_side);
+        CHECK(found.wide == side_by_side);
+        CHECK(found.local == side_by_side);
+        if (!side_by_side) return;
+        CHECK(found.based_at == base + 80);
+        CHECK(found.wide_at == upper + 80);
+        CHECK(found.local_at == 80U);
+      };
+      for (const U mask : {~0U, 1U, 2U, 0x80000000U, 0x0FF0A5A5U}) expect(mask, true);
+      for (const unsigned odd : {0U, 1U, 13U, 31U}) {  // one lane elsewhere, which counts while it is on
+        bench.vgpr(1, odd) += bytes;
+        expect(~0U, false);
+        expect(~(1U << odd), true);
+        bench.vgpr(1, odd) -= bytes;
+        ++bench.vgpr(2, odd);  // in another 4 GiB
+        const Found apart = find(~0U);
+        CHECK(apart.based);
+        CHECK_FALSE(apart.wide);
+        --bench.vgpr(2, odd);
+      }
+      for (unsigned lane = 0; lane < 32; ++lane) bench.vgpr(1, lane) += 2;  // on no word's boundary
+      expect(~0U, false);
     }
   }
 }

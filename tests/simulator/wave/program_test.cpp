@@ -123,6 +123,25 @@ TEST_CASE("simulator programs: what cannot run is a fault at its place", "[simul
   CHECK(hardware->kind == FaultKind::unknown_opcode);
 }
 
+TEST_CASE("simulator programs: the word at an address is one of a page that the dispatch runs", "[simulator][wave]") {
+  Code code;
+  std::vector<std::uint32_t> words(2048, endpgm);
+  for (const unsigned at : {0U, 3U, 600U, 1023U}) words[at] = encode::sopk("s_movk_i32", 2, static_cast<int>(at));
+  const std::uint64_t pc = code.memory.allocate(words, Rights::execute);
+  const Block* block = nullptr;
+  CHECK_FALSE(code.program.word_at(pc).has_value());
+  REQUIRE_FALSE(code.lookup(pc, 0, block));
+  for (const unsigned at : {0U, 1U, 3U, 600U, 1023U}) {
+    INFO(at);
+    const std::optional<std::uint32_t> word = code.program.word_at(pc + at * 4);
+    REQUIRE(word.has_value());
+    CHECK(*word == words[at]);
+  }
+  CHECK_FALSE(code.program.word_at(pc + 4096).has_value());
+  code.program.begin_dispatch(code.memory, 0);
+  CHECK_FALSE(code.program.word_at(pc).has_value());
+}
+
 TEST_CASE("simulator programs: code needs the right to execute", "[simulator][wave]") {
   Code code;
   const std::uint64_t pc = code.memory.allocate(std::vector<std::uint32_t>(16, endpgm), Rights::read_write);
@@ -134,6 +153,41 @@ TEST_CASE("simulator programs: code needs the right to execute", "[simulator][wa
   const std::optional<Fault> odd = code.lookup(pc + 2, 0, block);
   REQUIRE(odd);
   CHECK(odd->kind == FaultKind::misaligned);
+}
+
+TEST_CASE("simulator programs: multiply-adds of constants stand beside one another", "[simulator][wave]") {
+  constexpr unsigned one = 242, two = 244;  // 1.0 and 2.0
+  constexpr std::uint32_t three = 0x40400000, five = 0x40A00000;
+  const auto fma = [](unsigned dst, unsigned a, unsigned b, unsigned c) {
+    return encode::vop3("v_fma_f32", dst, a, b, c);
+  };
+  const auto bits = [](float value) {
+    std::uint32_t result = 0;
+    std::memcpy(&result, &value, sizeof(result));
+    return result;
+  };
+  for (const WaveSize wave : {WaveSize::wave32, WaveSize::wave64}) {
+    Bench bench({.wave = wave});
+    for (unsigned lane = 0; lane < bench.wave.lanes(); ++lane) {
+      bench.vgpr(1, lane) = bits(static_cast<float>(lane));
+      bench.vgpr(2, lane) = bits(static_cast<float>(lane + 3));
+      bench.vgpr(3, lane) = bits(static_cast<float>(100 - lane));
+    }
+    bench.sgpr(7) = three;
+    const std::vector<std::uint32_t> literals = {
+        encode::vop2("v_fmamk_f32", 10, v(1), 2), five, encode::vop2("v_fmamk_f32", 11, v(2), 3), five,
+        encode::vop2("v_fmaak_f32", 12, v(1), 2), five, encode::vop2("v_fmaak_f32", 13, v(2), 3), five};
+    REQUIRE_FALSE(bench.run(encode::join({fma(4, v(1), two, v(3)), fma(5, v(2), two, v(3)),  //
+                                          fma(6, v(1), v(2), one), fma(7, v(2), v(3), one),  //
+                                          fma(8, 7, two, v(3)), fma(9, 7, v(2), one), literals})));
+    for (unsigned lane = 0; lane < bench.wave.lanes(); ++lane) {
+      INFO("lane " << lane);
+      const auto a = static_cast<float>(lane), b = static_cast<float>(lane + 3), c = static_cast<float>(100 - lane);
+      const float expected[] = {a * 2 + c, b * 2 + c, a * b + 1, b * c + 1, 3 * 2 + c,
+                                3 * b + 1, a * 5 + b, b * 5 + c, a * b + 5, b * c + 5};
+      for (unsigned i = 0; i < 10; ++i) CHECK(bench.vgpr(4 + i, lane) == bits(expected[i]));
+    }
+  }
 }
 
 TEST_CASE("simulator programs: a run of multiply-adds gives what its instructions give one by one",

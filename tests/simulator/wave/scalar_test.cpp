@@ -312,6 +312,30 @@ TEST_CASE("simulator SALU: every way to save and change EXEC", "[simulator][wave
   }
 }
 
+TEST_CASE("simulator SALU: condition codes as sources, for both wave sizes", "[simulator][wave]") {
+  constexpr W high = W{1} << 40;
+  for (const WaveSize size : {WaveSize::wave32, WaveSize::wave64}) {
+    const W mask = size == WaveSize::wave32 ? 0xFFFFFFFF : ~W{0};
+    for (const W exec : {W{0}, W{1}, high}) {
+      for (const W vcc : {W{0}, W{1}, high}) {
+        for (const bool scc : {false, true}) {
+          Bench bench({.wave = size});
+          bench.set_exec(exec & mask);
+          bench.set_sgpr64(operand::vcc_lo, vcc);  // wave32 looks at the low word alone
+          bench.wave.scc = scc;
+          REQUIRE_FALSE(bench.run({encode::sop1("s_mov_b32", 6, operand::vccz),
+                                   encode::sop1("s_mov_b32", 7, operand::execz),
+                                   encode::sop1("s_mov_b32", 8, operand::scc)}));
+          INFO(std::hex << "exec " << (exec & mask) << " vcc " << vcc << " scc " << scc);
+          CHECK(bench.sgpr(6) == ((vcc & mask) == 0 ? 1U : 0U));
+          CHECK(bench.sgpr(7) == ((exec & mask) == 0 ? 1U : 0U));
+          CHECK(bench.sgpr(8) == (scc ? 1U : 0U));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("simulator SALU: branches, calls and immediates", "[simulator][wave]") {
   Bench bench;
   // A loop of ten rounds; a call over an instruction and back; a branch past what must not run.
@@ -397,6 +421,28 @@ TEST_CASE("simulator SALU: moves by M0 take constants and any scalar register be
   const auto beyond = bench.run({encode::sop1("s_mov_b32", m0, 132), encode::sop1("s_movreld_b32", 102, five)});
   REQUIRE(beyond);
   CHECK(beyond->reason.find("M0 leads to s106 of 106 SGPRs") != std::string::npos);
+}
+
+TEST_CASE("simulator SMEM: a load of every width writes its registers and no other", "[simulator][wave]") {
+  constexpr U before = 0xBAD, first = 32;
+  for (const bool buffer : {false, true}) {
+    for (const unsigned words : {1U, 2U, 4U, 8U, 16U}) {
+      Bench bench;
+      std::vector<U> data(64);
+      for (U i = 0; i < data.size(); ++i) data[i] = 1000 + i;
+      const W address = bench.memory.allocate(data);
+      bench.set_sgpr64(2, address);
+      bench.set_buffer(8, address, 0, 256, encode::raw_buffer);
+      for (unsigned i = 20; i < 60; ++i) bench.sgpr(i) = before;
+      const std::string name = (buffer ? "s_buffer_load_b" : "s_load_b") + std::to_string(32 * words);
+      INFO(name);
+      REQUIRE_FALSE(bench.run(encode::smem(name.c_str(), first, buffer ? 8U : 2U, 12)));
+      for (unsigned i = 20; i < 60; ++i) {
+        INFO("s" << i);
+        CHECK(bench.sgpr(i) == (i >= first && i < first + words ? 1003 + i - first : before));
+      }
+    }
+  }
 }
 
 TEST_CASE("simulator SMEM: a load into a group that ends in VCC writes VCC", "[simulator][wave]") {
