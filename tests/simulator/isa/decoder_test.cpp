@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "simulator/isa/memory_formats.hpp"
 #include "simulator/isa/printer.hpp"
 
 namespace {
@@ -38,6 +39,26 @@ Fault refused(const CodeTarget& target, const Words& words) {
 }
 
 bool mentions(const Fault& fault, const std::string& words) { return fault.reason.find(words) != std::string::npos; }
+
+// In the order of the address's registers, with what needs none at the ends.
+std::string parts_of(const ImageShape& shape) {
+  std::string parts;
+  const auto add = [&parts](bool present, const char* part) {
+    if (present) parts += parts.empty() ? std::string(part) : " " + std::string(part);
+  };
+  add(shape.gather, "gather");
+  add(shape.ray_pointer != 0, "ray");
+  add(shape.offset, "offset");
+  add(shape.bias, "bias");
+  add(shape.compare, "compare");
+  add(shape.short_derivatives, "short");
+  add(shape.derivatives, "derivatives");
+  add(shape.coordinates, "xy");
+  add(shape.level, "level");
+  add(shape.clamp, "clamp");
+  add(shape.zero, "zero");
+  return parts;
+}
 
 }  // namespace
 
@@ -239,6 +260,74 @@ TEST_CASE("simulator::isa::decode: comparisons with a lane of another row, on bo
     CHECK(quad.src[0].index() == 1);
     CHECK(quad.src[1].index() == 4);
     CHECK(decoded(target, {0x7C000000 | number << 17 | 4 << 9 | 233, 0x00FAC688U << 8 | 1}).lanes == LaneControl::dpp8);
+  }
+}
+
+TEST_CASE("simulator::isa::decode: hardware registers, whole and in part") {
+  CHECK(text(gfx11, {0xB884F801}) == "s_getreg_b32 s4, hwreg(HW_REG_MODE)");
+  CHECK(text(gfx11, {0xB884F001}) == "s_getreg_b32 s4, hwreg(HW_REG_MODE, 0, 31)");
+  CHECK(text(gfx11, {0xB884F041}) == "s_getreg_b32 s4, hwreg(HW_REG_MODE, 1, 31)");
+  CHECK(text(gfx11, {0xB8840901}) == "s_getreg_b32 s4, hwreg(HW_REG_MODE, 4, 2)");
+  CHECK(text(gfx11, {0xB884981D}) == "s_getreg_b32 s4, hwreg(HW_REG_SHADER_CYCLES, 0, 20)");
+  CHECK(text(gfx11, {0xB904F801}) == "s_setreg_b32 hwreg(HW_REG_MODE), s4");
+  CHECK(text(gfx10_3, {0xB904F801}) == "s_getreg_b32 s4, hwreg(HW_REG_MODE)");
+  CHECK(text(gfx10_3, {0xB984F801}) == "s_setreg_b32 hwreg(HW_REG_MODE), s4");
+  struct Named {
+    std::uint32_t id;
+    const char* eleven;
+    const char* ten;
+  };
+  for (const Named& each : {Named{2, "HW_REG_STATUS", "HW_REG_STATUS"}, Named{3, "HW_REG_TRAPSTS", "HW_REG_TRAPSTS"},
+                            Named{4, "4", "4"}, Named{5, "HW_REG_GPR_ALLOC", "HW_REG_GPR_ALLOC"},
+                            Named{6, "HW_REG_LDS_ALLOC", "HW_REG_LDS_ALLOC"}, Named{16, "16", "HW_REG_TBA_LO"},
+                            Named{18, "HW_REG_PERF_SNAPSHOT_PC_LO", "HW_REG_TMA_LO"},
+                            Named{23, "HW_REG_HW_ID1", "HW_REG_HW_ID1"}, Named{25, "25", "HW_REG_POPS_PACKER"}}) {
+    const std::string start = "s_getreg_b32 s4, hwreg(";
+    CHECK(text(gfx11, {0xB884F800 | each.id}) == start + each.eleven + ")");
+    CHECK(text(gfx10_3, {0xB904F800 | each.id}) == start + each.ten + ")");
+  }
+}
+
+TEST_CASE("simulator::isa::decode: registers of an image's address, side by side and listed") {
+  const std::string tail = " dmask:0xf dim:SQ_RSRC_IMG_2D";
+  CHECK(text(gfx11, {0xF0000F04, 0x00020A01}) == "image_load v[10:13], v[1:2], s[8:15]" + tail);
+  CHECK(text(gfx11, {0xF0000F05, 0x00020A01, 0x00000007}) == "image_load v[10:13], [v1, v7], s[8:15]" + tail);
+  // The last of five goes on.
+  CHECK(text(gfx11, {0xF0700F05, 0x10020A01, 0x05040309}) ==
+        "image_sample_d v[10:13], [v1, v9, v3, v4, v[5:6]], s[8:15], s[16:19]" + tail);
+  CHECK(text(gfx10_3, {0xF0880F0C, 0x00820A01, 0x05040309, 0x00000014}) ==
+        "image_sample_d v[10:13], [v1, v9, v3, v4, v5, v20], s[8:15], s[16:19]" + tail);
+}
+
+TEST_CASE("simulator::isa::image_shape: what the name of an instruction says of its address") {
+  struct Named {
+    Opcode opcode;
+    const char* parts;
+    unsigned registers;  // of a two-dimensional image
+  };
+  const Named all[] = {{Opcode::image_load, "xy", 2},
+                       {Opcode::image_load_mip, "xy level", 3},
+                       {Opcode::image_store_mip, "xy level", 3},
+                       {Opcode::image_get_resinfo, "level", 1},
+                       {Opcode::image_get_lod, "xy", 2},
+                       {Opcode::image_bvh_intersect_ray, "ray xy", 11},
+                       {Opcode::image_bvh64_intersect_ray, "ray xy", 12},
+                       {Opcode::image_sample, "xy", 2},
+                       {Opcode::image_sample_l, "xy level", 3},
+                       {Opcode::image_sample_c_lz, "compare xy zero", 3},
+                       {Opcode::image_sample_lz_o, "offset xy zero", 3},
+                       {Opcode::image_sample_b_cl_o, "offset bias xy clamp", 5},
+                       {Opcode::image_sample_d_g16, "short derivatives xy", 4},
+                       {Opcode::image_sample_cd, "derivatives xy", 6},
+                       {Opcode::image_sample_c_d_cl_o, "offset compare derivatives xy clamp", 9},
+                       {Opcode::image_sample_c_d_cl_o_g16, "offset compare short derivatives xy clamp", 7},
+                       {Opcode::image_gather4_l, "gather xy level", 3},
+                       {Opcode::image_gather4_c_b_cl, "gather bias compare xy clamp", 5}};
+  for (const Named& each : all) {
+    INFO(info(each.opcode).name);
+    const ImageShape shape = image_shape(each.opcode);
+    CHECK(parts_of(shape) == each.parts);
+    CHECK(address_count(shape, ImageDim::two, false) == each.registers);
   }
 }
 

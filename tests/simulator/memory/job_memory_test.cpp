@@ -97,6 +97,17 @@ TEST_CASE("simulator memory: sparse addresses without memory read as zero and lo
   CHECK_FALSE(job.load(0x10FF8, bytes));  // over the end into the buffer
   CHECK(bytes[7] == std::byte(0));
   CHECK(bytes[8] == std::byte(7));
+  for (const Access access : {Access::read, Access::write}) {
+    Page lost, kept;
+    REQUIRE_FALSE(job.page(0x10008, access, lost));
+    CHECK(lost.unbacked);
+    CHECK(lost.address == 0x10000);
+    CHECK(lost.marks == nullptr);
+    REQUIRE_FALSE(job.page(0x11008, access, kept));
+    CHECK_FALSE(kept.unbacked);
+    CHECK(kept.address == 0x11000);
+    CHECK((kept.marks != nullptr) == (access == Access::write));
+  }
 }
 
 TEST_CASE("simulator memory: what the host writes after L2 has read a page is not seen until L2 is invalidated") {
