@@ -32,7 +32,7 @@ TEST_CASE("simulator hazards: what nothing has written reaches a store", "[simul
   // v20 to v22 are written and v23 is not; of v[24:25] all but the last half, as vectors of three have it.
   const Words three = {vop1("v_mov_b32", 20, 128), vop1("v_mov_b32", 21, 128), vop1("v_mov_b32", 22, 128)};
   const Words halves = join({{vop1("v_mov_b32", 24, 255), 0xFFFF}, vop3("v_bfi_b32", 25, v(24), v(0), v(20))});
-  // `source` times v0 plus v0. Where a bit of `narrow` is set that source is a half, the upper one with a bit in `high`.
+  // `source` times v0 plus v0. Sources with a bit in `narrow` are halves, those with one in `high` the upper ones.
   const auto mixed = [](const char* name, unsigned dst, unsigned source, unsigned high = 0, unsigned narrow = 7) {
     return encode::vop3p(name, dst, source, v(0), v(0), high, narrow);
   };
@@ -119,8 +119,8 @@ TEST_CASE("simulator hazards: what nothing has written reaches a store", "[simul
        join({{vop1("v_mov_b32", 21, 128)}, mixed("v_fma_mix_f32", 24, v(20)), store(24)}), true},
       {"the written half, in a mixed product", join({halves, mixed("v_fma_mix_f32", 24, v(25)), store(24)}), false},
       {"the other half, in a mixed product", join({halves, mixed("v_fma_mix_f32", 24, v(25), 1), store(24)}), true},
-      {"both halves as a float, in a mixed product",
-       join({halves, mixed("v_fma_mix_f32", 24, v(25), 0, 6), store(24)}), true},
+      {"both halves as a float, in a mixed product", join({halves, mixed("v_fma_mix_f32", 24, v(25), 0, 6), store(24)}),
+       true},
       {"the low half of a mixed product, which is the result",
        join({mixed("v_fma_mixlo_f16", 20, v(0)), global("global_store_b16", 0, 2, 20)}), false},
       {"the high half of it, which stays",

@@ -277,11 +277,11 @@ TEST_CASE("simulator::isa::decode: hardware registers, whole and in part") {
     const char* eleven;
     const char* ten;
   };
-  for (const Named& each : {Named{2, "HW_REG_STATUS", "HW_REG_STATUS"}, Named{3, "HW_REG_TRAPSTS", "HW_REG_TRAPSTS"},
-                            Named{4, "4", "4"}, Named{5, "HW_REG_GPR_ALLOC", "HW_REG_GPR_ALLOC"},
-                            Named{6, "HW_REG_LDS_ALLOC", "HW_REG_LDS_ALLOC"}, Named{16, "16", "HW_REG_TBA_LO"},
-                            Named{18, "HW_REG_PERF_SNAPSHOT_PC_LO", "HW_REG_TMA_LO"},
-                            Named{23, "HW_REG_HW_ID1", "HW_REG_HW_ID1"}, Named{25, "25", "HW_REG_POPS_PACKER"}}) {
+  for (const Named& each :
+       {Named{2, "HW_REG_STATUS", "HW_REG_STATUS"}, Named{3, "HW_REG_TRAPSTS", "HW_REG_TRAPSTS"}, Named{4, "4", "4"},
+        Named{5, "HW_REG_GPR_ALLOC", "HW_REG_GPR_ALLOC"}, Named{6, "HW_REG_LDS_ALLOC", "HW_REG_LDS_ALLOC"},
+        Named{16, "16", "HW_REG_TBA_LO"}, Named{18, "HW_REG_PERF_SNAPSHOT_PC_LO", "HW_REG_TMA_LO"},
+        Named{23, "HW_REG_HW_ID1", "HW_REG_HW_ID1"}, Named{25, "25", "HW_REG_POPS_PACKER"}}) {
     const std::string start = "s_getreg_b32 s4, hwreg(";
     CHECK(text(gfx11, {0xB884F800 | each.id}) == start + each.eleven + ")");
     CHECK(text(gfx10_3, {0xB904F800 | each.id}) == start + each.ten + ")");

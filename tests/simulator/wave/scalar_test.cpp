@@ -323,9 +323,9 @@ TEST_CASE("simulator SALU: condition codes as sources, for both wave sizes", "[s
           bench.set_exec(exec & mask);
           bench.set_sgpr64(operand::vcc_lo, vcc);  // wave32 looks at the low word alone
           bench.wave.scc = scc;
-          REQUIRE_FALSE(bench.run({encode::sop1("s_mov_b32", 6, operand::vccz),
-                                   encode::sop1("s_mov_b32", 7, operand::execz),
-                                   encode::sop1("s_mov_b32", 8, operand::scc)}));
+          REQUIRE_FALSE(
+              bench.run({encode::sop1("s_mov_b32", 6, operand::vccz), encode::sop1("s_mov_b32", 7, operand::execz),
+                         encode::sop1("s_mov_b32", 8, operand::scc)}));
           INFO(std::hex << "exec " << (exec & mask) << " vcc " << vcc << " scc " << scc);
           CHECK(bench.sgpr(6) == ((vcc & mask) == 0 ? 1U : 0U));
           CHECK(bench.sgpr(7) == ((exec & mask) == 0 ? 1U : 0U));
