@@ -92,7 +92,7 @@ TEST_CASE("cost model: llvmpipe's figures and those of a GPU that no table knows
                                                          2133536, 74010144, 51891744, 56249888, 8949280});
 }
 
-TEST_CASE("cost model: a build costs its programs and their unrolled terms, dearer through the image unit") {
+TEST_CASE("cost model: build cost counts programs and unrolled terms, and is higher with images") {
   Conv2dSpec small = resnet_layer(), tiled = resnet_layer(), pointwise = resnet_layer();
   small.h = small.w = 8;
   tiled.accuracy = Accuracy::winograd;
@@ -175,7 +175,7 @@ TEST_CASE("cost model: a wave waits longer the fewer share its SIMD, by register
   CHECK(waited(model_of(device_of(DeviceKind::gpu, 32)), 216, 64, 65536) == 0);
 }
 
-TEST_CASE("cost model: a depthwise lane waits once, by the rows, weights and outputs that it holds") {
+TEST_CASE("cost model: a depthwise lane waits once, for its rows, weights and outputs") {
   MachineModel waiting = model_of_target("gfx1100");
   waiting.wanted_vectors = 1;
   MachineModel ready = waiting;

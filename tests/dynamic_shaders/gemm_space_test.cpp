@@ -234,7 +234,7 @@ TEST_CASE("gemm/shared: a sum too long for one pass goes on in the next") {
   CHECK_THAT(last.text, Catch::Contains("max(s0_0.x + bias0, 0.0)"));
 }
 
-TEST_CASE("gemm/shared: a later pass begins with what lies at its rows and columns, zero beyond the edges") {
+TEST_CASE("gemm/shared: a later pass loads its rows and columns, and zeros outside the matrix") {
   const auto plan = gemm_shared(product(33, 65, 480001), GemmTile{8, 1, 1, 8, 8}, viewless_device(), Dialect::glsl);
   INFO((plan ? std::string() : plan.error().text()));
   REQUIRE(plan.has_value());
@@ -326,7 +326,7 @@ TEST_CASE("gemm/shared: the whole text of a small tile") {
         "}\n");
 }
 
-TEST_CASE("gemm/blocked: a second factor of whole texels is read as it lies, another from a padded copy") {
+TEST_CASE("gemm/blocked: reads a second factor of whole texels in place, any other from a padded copy") {
   for (const std::int64_t columns : {4, 8, 12, 40, 1, 2, 3, 5, 6, 7, 9, 13, 41}) {
     INFO(columns << " columns");
     const GemmBlocking thin{1, 1, 8, View::storage};

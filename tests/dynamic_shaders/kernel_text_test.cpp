@@ -98,7 +98,7 @@ void run_transform(const std::string& text, Values& values) {
 
 }  // namespace
 
-TEST_CASE("kernel text: a binding is the tensor of its name, all operands are read, the result alone is written") {
+TEST_CASE("kernel text: bindings have their tensor's name, and only the result is written") {
   const std::map<std::string, std::uint32_t> operands = {{"a", 0}, {"x", 0},       {"b", 1},
                                                          {"w", 1}, {"weights", 1}, {"bias", 2}};
   for (const KernelPlan& plan : plans_of_families(Dialect::glsl)) {
@@ -126,7 +126,7 @@ TEST_CASE("kernel text: a binding is the tensor of its name, all operands are re
   }
 }
 
-TEST_CASE("kernel text: direct/blocked takes four steps a round of a 1x1 kernel whose rows are unrolled") {
+TEST_CASE("kernel text: direct/blocked unrolls a 1x1 kernel by four steps") {
   Conv2dSpec spec;
   spec.c = spec.k = 4, spec.h = 2, spec.w = 4, spec.r = spec.s = 1;
   const KernelPlan plan = text_plan(
@@ -184,7 +184,7 @@ TEST_CASE("kernel text: direct/blocked takes four steps a round of a 1x1 kernel 
             "}\n");
 }
 
-TEST_CASE("kernel text: a lane of direct/blocked finds its block, group and channels, by groups and by places") {
+TEST_CASE("kernel text: a lane of direct/blocked computes its block, group and channels") {
   Conv2dSpec spec;
   spec.c = spec.k = 8, spec.groups = 2, spec.h = spec.w = 4, spec.r = spec.s = 3, spec.pad_y = spec.pad_x = 1;
   const auto main_text = [&spec](const std::string& lanes, const std::string& border) {
@@ -222,7 +222,7 @@ TEST_CASE("kernel text: a lane of direct/blocked finds its block, group and chan
                                                                "  bool in0 = ix0 >= 0 && ix0 < 4;\n"));
 }
 
-TEST_CASE("kernel text: the transforms of winograd make the convolution of a tile") {
+TEST_CASE("kernel text: winograd's transforms compute the convolution of a tile") {
   Conv2dSpec spec;
   spec.c = spec.k = 8, spec.h = spec.w = 6, spec.r = spec.s = 3, spec.pad_y = spec.pad_x = 1;
   spec.accuracy = Accuracy::winograd;

@@ -349,7 +349,7 @@ TEST_CASE("space: what does not hold is said") {
   CHECK_THAT(check(shape, good_blocking(), small).message, Catch::Contains("16 lanes, the device takes at most 15"));
 }
 
-TEST_CASE("space: what a blocking makes of a shape, packed and launched") {
+TEST_CASE("space: extents of a blocking, packed and launched") {
   const BlockedExtents pixels = extents_of(shape_of(resnet_layer()), good_blocking());
   CHECK(pixels.blocks_x == 7);
   CHECK(pixels.blocks_y == 14);
@@ -400,7 +400,7 @@ TEST_CASE("space: what a blocking makes of a shape, packed and launched") {
   CHECK(plane.wide_stores);
 }
 
-TEST_CASE("space: a depthwise choice is refused beyond each of its limits, and not at it") {
+TEST_CASE("space: limits of a depthwise choice") {
   const DeviceInfo device = viewing_device();
   const auto plane = [](std::int64_t h, std::int64_t w) {
     Conv2dSpec spec = layer(8, h, 3, 1, 8);
@@ -462,7 +462,7 @@ TEST_CASE("space: a depthwise choice is refused beyond each of its limits, and n
   CHECK_THAT(fits(tall(64, 32, 33), block(16, 8)), Catch::Contains("a block too large to be unrolled"));
 }
 
-TEST_CASE("space: the points of a row of four outputs are those that its parameters allow, once each") {
+TEST_CASE("space: the points of a row of four outputs, each once") {
   Conv2dSpec row = layer(8, 1, 1);
   row.k = 4, row.w = 4, row.s = 3, row.pad_x = 1;
   const std::vector<Candidate> space = conv_space(row, viewing_device());
@@ -491,7 +491,7 @@ TEST_CASE("space: the points of a row of four outputs are those that its paramet
   CHECK(found == expected);
 }
 
-TEST_CASE("space: tiles of an implicit product are of every size that is worth a look") {
+TEST_CASE("space: tile sizes of an implicit product") {
   std::set<std::int64_t> channels, pixels;
   std::map<Staging, std::set<std::int64_t>> depths;
   std::map<Staging, std::set<std::pair<std::int64_t, std::int64_t>>> lanes;

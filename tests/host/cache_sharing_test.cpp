@@ -114,7 +114,7 @@ TEST_CASE("sharing: push and pull by hand, and the status of a remote") {
   CHECK(unread.json()["counts"].is_null());
 }
 
-TEST_CASE("sharing: push, pull and the status of a remote are told in words") {
+TEST_CASE("sharing: text output of push, pull and remote status") {
   const SharingUser writer, reader, stranger;
   const TemporaryFolder share;
   const std::string url = "file://" + share.path().string(), product = tiny_gemm("product");
@@ -460,7 +460,7 @@ TEST_CASE("sharing: where no program fits a target no layer is baked, which is a
   CHECK_FALSE(std::filesystem::exists(builder.folder / "layer"));
 }
 
-TEST_CASE("sharing: what was baked is told in words, the layer in the last line") {
+TEST_CASE("sharing: text output of cache bake ends with the layer") {
   const SharingUser builder;
   REQUIRE(builder.kiln({"cache", "key", "create", "app"}).status == 0);
   const std::string layer = builder.folder / "layer";

@@ -191,7 +191,7 @@ TEST_CASE("what is missing for many rows of a table is told once") {
   CHECK(std::count(err.begin(), err.end(), '\n') == 1);
 }
 
-TEST_CASE("config check tells how many jobs and pipelines a valid file has") {
+TEST_CASE("config check prints the number of jobs and pipelines of a valid file") {
   const TemporaryFolder folder;
   const auto pipeline = [](const std::string& name) {
     return "\n[[pipeline]]\nname = \"" + name + "\"\ntensors.x = { input = \"random:1\", shape = [1, 4] }\n" +

@@ -238,7 +238,7 @@ TEST_CASE("run: kernels in a chain of files, begun beside each other, give what 
   }
 }
 
-TEST_CASE("run: a job that is no kernel, or that runs several times, begins when the one before it has ended") {
+TEST_CASE("run: layers and repeated jobs start after the previous job has ended") {
   const TemporaryFolder folder;
   folder.write("doubles.comp", doubles);
   for (const char* name : {"y.npy", "z.npy"}) {

@@ -119,7 +119,7 @@ TEST_CASE("kiln cache warm and kiln run: on a terminal a line that is redrawn an
   CHECK(kiln({"run"}, StandardOutput::pipe).err == "");
 }
 
-TEST_CASE("kiln run: on a terminal the line is redrawn while a job runs, until the time left is known") {
+TEST_CASE("kiln run: redraws the progress line on a terminal and shows the time left") {
   const TemporaryFolder folder;
   const std::string file = folder.write("long.toml", conv_3x3("long", {.channels = 64, .size = 56, .filters = 64}));
   ProcessOptions options;

@@ -318,7 +318,7 @@ TEST_CASE("tune import takes in what another folder measured, newer records only
   CHECK(contents(folder / "elsewhere/tuning.tsv") == taken);
 }
 
-TEST_CASE("kiln report: a page holds every whole record of a tuning database, other files are refused") {
+TEST_CASE("kiln report: shows every complete record of a tuning database and rejects other files") {
   const TemporaryFolder folder;
   const std::vector<TuningLine> lines = {
       {{"a device", "a shape", "fast", "winner", "1700000000", "0123", "1e-7", "1e-6", "2000000,1900000,2100000",

@@ -181,7 +181,7 @@ TEST_CASE("opengl: without device enumeration the surfaceless platform serves", 
   CHECK(gl.device().info().kind == real.device().info().kind);
 }
 
-TEST_CASE("opengl: where EGL makes a context of OpenGL 4.3, a device opens", "[opengl][driver]") {
+TEST_CASE("opengl: a device opens if EGL can create an OpenGL 4.3 context", "[opengl][driver]") {
   if (!egl_makes_a_context()) {
     WARN("skipped: EGL makes no context of OpenGL 4.3 here");
     return;
@@ -201,7 +201,7 @@ TEST_CASE("opengl: where EGL makes a context of OpenGL 4.3, a device opens", "[o
   CHECK(opened > 0);  // the cases that skip where no device opens rely on it
 }
 
-TEST_CASE("opengl: a software device shares no memory, also where it has a render node", "[opengl][driver]") {
+TEST_CASE("opengl: a software device with a render node shares no memory", "[opengl][driver]") {
   OpenGl real;
   if (!real.usable()) return;
   if (real.device().info().kind != DeviceKind::software) {

@@ -122,14 +122,14 @@ TEST_CASE("opengl: child: where the driver's cache lies", "[.driver_cache]") {
   CHECK(settled_files_below(folder) == before + 2);
 }
 
-TEST_CASE("opengl: a setting that the environment agrees with is not warned of", "[opengl][environment]") {
+TEST_CASE("opengl: no warning for a setting that equals the environment", "[opengl][environment]") {
   const ChildResult child =
       run_child("[.agreeing_environment]", {{"LP_NATIVE_VECTOR_WIDTH", "256"}, {"LP_NUM_THREADS", "3"}});
   INFO(child.output);
   CHECK(child.status == 0);
 }
 
-TEST_CASE("opengl: child: settings beside the environment", "[.agreeing_environment]") {
+TEST_CASE("opengl: child: settings and the environment", "[.agreeing_environment]") {
   struct Warnings : LogSink {
     void write(LogLevel, std::string_view component, std::string_view message) noexcept override {
       text += std::string(component) + ": " + std::string(message) + "\n";

@@ -146,7 +146,7 @@ TEST_CASE("opengl: what a pass left in device memory is read after a barrier, by
   }
 }
 
-TEST_CASE("opengl: a read through the staging memory waits until its copy is done, or the context is lost",
+TEST_CASE("opengl: a staged read waits for its copy or for the loss of the context",
           "[opengl][ordering]") {
   constexpr unsigned innocent_context_reset = 0x8254;
   OpenGl gl = opened("staging");

@@ -71,7 +71,7 @@ TEST_CASE("opengl: glsl: conditions are evaluated with macros and constants", "[
   }
 }
 
-TEST_CASE("opengl: glsl: each operator of a condition, and which of two binds first", "[opengl][glsl]") {
+TEST_CASE("opengl: glsl: operators of conditions and their precedence", "[opengl][glsl]") {
   const std::pair<const char*, std::int64_t> expressions[] = {
       {"3 || 4", 1}, {"3 || 0", 1}, {"0 || 4", 1}, {"0 || 0", 0},
       {"3 && 4", 1}, {"3 && 0", 0}, {"0 && 4", 0}, {"0 && 0", 0},
@@ -112,7 +112,7 @@ TEST_CASE("opengl: glsl: each operator of a condition, and which of two binds fi
   }
 }
 
-TEST_CASE("opengl: glsl: defined() tells what is a macro, with brackets and without", "[opengl][glsl]") {
+TEST_CASE("opengl: glsl: defined() with and without parentheses", "[opengl][glsl]") {
   const std::pair<const char*, bool> conditions[] = {{"defined A", true},
                                                      {"defined(A)", true},
                                                      {"defined ( A ) && 1", true},
@@ -131,7 +131,7 @@ TEST_CASE("opengl: glsl: defined() tells what is a macro, with brackets and with
   }
 }
 
-TEST_CASE("opengl: glsl: ## joins two parts to one of 1024 characters at most", "[opengl][glsl]") {
+TEST_CASE("opengl: glsl: ## joins two tokens of up to 1024 characters in total", "[opengl][glsl]") {
   const std::string left(1000, 'x');
   const auto pasted = [&left](std::size_t more) {
     return after("#define JOIN(a, b) a##b\nJOIN(" + left + ", " + std::string(more, 'y') + ")");

@@ -17,18 +17,18 @@
 namespace kiln::opengl {
 namespace {
 
-struct ToldResource {
+struct FakeResource {
   std::string name;
   std::map<GLenum, GLint> properties{};  // what is left out is 0
   std::vector<GLint> variables{};        // of a block
 };
-using ToldProgram = std::map<GLenum, std::vector<ToldResource>>;  // by interface
+using FakeProgram = std::map<GLenum, std::vector<FakeResource>>;  // by interface
 
-const ToldProgram* told_program = nullptr;  // what the functions below answer from
+const FakeProgram* fake_program = nullptr;  // what the functions below answer from
 
-const ToldResource& told_resource(GLenum interface, GLuint index) { return told_program->at(interface).at(index); }
+const FakeResource& fake_resource(GLenum interface, GLuint index) { return fake_program->at(interface).at(index); }
 
-GLint told_property(const ToldResource& resource, GLenum property) {
+GLint fake_property(const FakeResource& resource, GLenum property) {
   if (property == GL_NAME_LENGTH) return static_cast<GLint>(resource.name.size()) + 1;  // with its terminating zero
   if (property == GL_NUM_ACTIVE_VARIABLES) return static_cast<GLint>(resource.variables.size());
   const auto at = resource.properties.find(property);
@@ -36,28 +36,28 @@ GLint told_property(const ToldResource& resource, GLenum property) {
 }
 
 // REQUIRES: the program outlives the table's use.
-Gl telling(const ToldProgram& program) {
-  told_program = &program;
+Gl functions_of(const FakeProgram& program) {
+  fake_program = &program;
   Gl gl{};
-  gl.GetString = [](GLenum) -> const GLubyte* { return reinterpret_cast<const GLubyte*>("4.5 (Core Profile) told"); };
+  gl.GetString = [](GLenum) -> const GLubyte* { return reinterpret_cast<const GLubyte*>("4.5 (Core Profile) fake"); };
   gl.GetProgramInterfaceiv = [](GLuint, GLenum interface, GLenum property, GLint* value) {
-    const auto at = told_program->find(interface);
-    const bool asked = property == GL_ACTIVE_RESOURCES && at != told_program->end();
+    const auto at = fake_program->find(interface);
+    const bool asked = property == GL_ACTIVE_RESOURCES && at != fake_program->end();
     *value = asked ? static_cast<GLint>(at->second.size()) : 0;
   };
   gl.GetProgramResourceiv = [](GLuint, GLenum interface, GLuint index, GLsizei count, const GLenum* wanted, GLsizei,
                                GLsizei*, GLint* values) {
-    const ToldResource& resource = told_resource(interface, index);
+    const FakeResource& resource = fake_resource(interface, index);
     for (GLsizei i = 0; i < count; ++i) {
       if (wanted[i] == GL_ACTIVE_VARIABLES) {
         std::copy(resource.variables.begin(), resource.variables.end(), values);
         return;
       }
-      values[i] = told_property(resource, wanted[i]);
+      values[i] = fake_property(resource, wanted[i]);
     }
   };
   gl.GetProgramResourceName = [](GLuint, GLenum interface, GLuint index, GLsizei most, GLsizei* written, GLchar* to) {
-    const std::string& name = told_resource(interface, index).name;
+    const std::string& name = fake_resource(interface, index).name;
     const std::size_t length = std::min(name.size(), static_cast<std::size_t>(most) - 1);
     std::memcpy(to, name.c_str(), length);
     to[length] = '\0';
@@ -69,8 +69,8 @@ Gl telling(const ToldProgram& program) {
   return gl;
 }
 
-ToldResource told_uniform(std::string name, GLenum type, GLint size, GLint location) {
-  ToldResource uniform;
+FakeResource fake_uniform(std::string name, GLenum type, GLint size, GLint location) {
+  FakeResource uniform;
   uniform.name = std::move(name);
   uniform.properties[GL_TYPE] = static_cast<GLint>(type);
   uniform.properties[GL_ARRAY_SIZE] = size;
@@ -80,9 +80,9 @@ ToldResource told_uniform(std::string name, GLenum type, GLint size, GLint locat
   return uniform;
 }
 
-ToldResource told_member(std::string name, GLenum type, GLint size, GLint offset, GLint array_stride = 0,
+FakeResource fake_member(std::string name, GLenum type, GLint size, GLint offset, GLint array_stride = 0,
                          GLint matrix_stride = 0) {
-  ToldResource member = told_uniform(std::move(name), type, size, -1);
+  FakeResource member = fake_uniform(std::move(name), type, size, -1);
   member.properties[GL_BLOCK_INDEX] = 0;
   member.properties[GL_OFFSET] = offset;
   member.properties[GL_ARRAY_STRIDE] = array_stride;
@@ -111,28 +111,28 @@ struct ExpectedResource {
 }  // namespace
 
 TEST_CASE("opengl: reflection: uniforms, members of blocks and counters become resources", "[opengl][codec]") {
-  ToldProgram program;
-  ToldResource block;
+  FakeProgram program;
+  FakeResource block;
   block.name = "Params";
   block.properties[GL_BUFFER_BINDING] = 5;
   block.properties[GL_BUFFER_DATA_SIZE] = 144;
   block.variables = {0, 1, 2, 3, 4};
   program[GL_UNIFORM_BLOCK].push_back(block);
-  ToldResource counters;
+  FakeResource counters;
   counters.properties[GL_BUFFER_BINDING] = 2;
   program[GL_ATOMIC_COUNTER_BUFFER].push_back(counters);
-  ToldResource hits = told_uniform("hits", GL_UNSIGNED_INT_ATOMIC_COUNTER, 1, -1);
+  FakeResource hits = fake_uniform("hits", GL_UNSIGNED_INT_ATOMIC_COUNTER, 1, -1);
   hits.properties[GL_ATOMIC_COUNTER_BUFFER_INDEX] = 0;
   hits.properties[GL_OFFSET] = 4;
-  program[GL_UNIFORM] = {told_member("Params.light", GL_FLOAT_VEC4, 1, 0),
-                         told_member("Params.idle", GL_FLOAT, 1, 16),
-                         told_member("Params.lamp.power", GL_INT, 1, 32),
-                         told_member("Params.steps[0]", GL_FLOAT, 3, 48, 16),
-                         told_member("Params.turn", GL_FLOAT_MAT3, 1, 96, 0, 16),
-                         told_uniform("view", GL_FLOAT_MAT4, 1, 0),
-                         told_uniform("places[0]", GL_INT_VEC2, 3, 4),
-                         told_uniform("skew", GL_FLOAT_MAT2x3, 1, 7),
-                         told_uniform("gain", GL_FLOAT, 1, 9),
+  program[GL_UNIFORM] = {fake_member("Params.light", GL_FLOAT_VEC4, 1, 0),
+                         fake_member("Params.idle", GL_FLOAT, 1, 16),
+                         fake_member("Params.lamp.power", GL_INT, 1, 32),
+                         fake_member("Params.steps[0]", GL_FLOAT, 3, 48, 16),
+                         fake_member("Params.turn", GL_FLOAT_MAT3, 1, 96, 0, 16),
+                         fake_uniform("view", GL_FLOAT_MAT4, 1, 0),
+                         fake_uniform("places[0]", GL_INT_VEC2, 3, 4),
+                         fake_uniform("skew", GL_FLOAT_MAT2x3, 1, 7),
+                         fake_uniform("gain", GL_FLOAT, 1, 9),
                          hits};
   const std::string text =
       "#version 430\n"
@@ -146,7 +146,7 @@ TEST_CASE("opengl: reflection: uniforms, members of blocks and counters become r
       "uniform float gain = 9.5;\n"
       "layout(binding = 2, offset = 4) uniform atomic_uint hits;\n"
       "void main() { use(p.light, p.steps[1], p.turn, view, places[2], skew, gain, atomicCounter(hits)); }\n";
-  const Reflection reflection = reflect(telling(program), 1, source_of(text));
+  const Reflection reflection = reflect(functions_of(program), 1, source_of(text));
 
   const ExpectedResource expected[] = {
       {ResourceKind::uniform_block, "Params", "", ElementType::unknown, {}, false, 144, "", true, false},
@@ -200,8 +200,8 @@ TEST_CASE("opengl: reflection: uniforms, members of blocks and counters become r
   CHECK(value == 9.5f);
 }
 
-TEST_CASE("opengl: reflection: what a program does not use is listed with its binding", "[opengl][codec]") {
-  const ToldProgram nothing{};
+TEST_CASE("opengl: reflection: unused resources are listed with their bindings", "[opengl][codec]") {
+  const FakeProgram nothing{};
   const std::string text =
       "layout(binding = 3) buffer Pair { float a[]; } pair[3];\n"
       "layout(binding = 7) uniform Params { float gain; } params[2];\n"
@@ -211,7 +211,7 @@ TEST_CASE("opengl: reflection: what a program does not use is listed with its bi
       "struct Spot { float x; vec2 y; };\n"
       "uniform Spot spots[2];\n"
       "void main() {}\n";
-  const Reflection reflection = reflect(telling(nothing), 1, source_of(text));
+  const Reflection reflection = reflect(functions_of(nothing), 1, source_of(text));
   CHECK(reflection.interface.resources.empty());
 
   struct Unused {

@@ -129,7 +129,7 @@ TEST_CASE("opengl: shader types: images and samplers by their OpenGL numbers", "
   CHECK(texture_facts_of(0) == nullptr);  // GL_NONE, which a shadow sampler has in the place of its other types
 }
 
-TEST_CASE("opengl: shader types: the type that stands for several", "[opengl][codec]") {
+TEST_CASE("opengl: shader types: one OpenGL type for several declarations", "[opengl][codec]") {
   const auto of = [](const std::vector<std::string>& types) { return element_of(types); };
   CHECK(of({}) == ElementType::unknown);
   CHECK(of({"vec3"}) == ElementType::f32);

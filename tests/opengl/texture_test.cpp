@@ -122,7 +122,7 @@ std::unique_ptr<Buffer> doubles_in(Device& device, const std::vector<double>& va
 
 }  // namespace
 
-TEST_CASE("opengl: texels of images of every shape reach the program and come back", "[opengl][texture]") {
+TEST_CASE("opengl: image texels of every shape are uploaded and read back", "[opengl][texture]") {
   OpenGl gl;
   if (!gl.usable()) return;
   Device& device = gl.device();
@@ -149,7 +149,7 @@ TEST_CASE("opengl: texels of images of every shape reach the program and come ba
   }
 }
 
-TEST_CASE("opengl: a texture follows its buffer to another shape", "[opengl][texture]") {
+TEST_CASE("opengl: a texture is recreated when its buffer's shape changes", "[opengl][texture]") {
   OpenGl gl;
   if (!gl.usable()) return;
   Device& device = gl.device();
@@ -173,7 +173,7 @@ TEST_CASE("opengl: a texture follows its buffer to another shape", "[opengl][tex
   }
 }
 
-TEST_CASE("opengl: a counter counts in its buffer, which does not stay bound", "[opengl][texture]") {
+TEST_CASE("opengl: an atomic counter uses its buffer only during the dispatch", "[opengl][texture]") {
   OpenGl gl({{"egl_library", std::string(KILN_WRAPPING_EGL)}});
   if (!gl.usable()) return;
   Device& device = gl.device();
@@ -197,7 +197,7 @@ TEST_CASE("opengl: a counter counts in its buffer, which does not stay bound", "
   }
 }
 
-TEST_CASE("opengl: a uniform that a launch leaves out has the value of the text again", "[opengl][texture]") {
+TEST_CASE("opengl: a uniform that a launch omits has its initializer's value", "[opengl][texture]") {
   OpenGl gl({{"persistent_mapping", std::string("never")}});
   if (!gl.usable()) return;
   Device& device = gl.device();
@@ -229,7 +229,7 @@ TEST_CASE("opengl: a uniform that a launch leaves out has the value of the text 
   }
 }
 
-TEST_CASE("opengl: a launch that does not say where a resource comes from is refused", "[opengl][texture]") {
+TEST_CASE("opengl: a launch without the source of a resource is rejected", "[opengl][texture]") {
   OpenGl gl;
   if (!gl.usable()) return;
   Device& device = gl.device();
@@ -253,7 +253,7 @@ TEST_CASE("opengl: a launch that does not say where a resource comes from is ref
   CHECK_THAT(few.error().message, Catch::Contains("1 resources are provided, expected 4"));
 }
 
-TEST_CASE("opengl: programs, buffers and textures that are dropped are deleted in the driver", "[opengl][texture]") {
+TEST_CASE("opengl: released programs, buffers and textures are deleted in the driver", "[opengl][texture]") {
   OpenGl gl({{"egl_library", std::string(KILN_WRAPPING_EGL)}, {"persistent_mapping", std::string("never")}});
   if (!gl.usable()) return;
   Device& device = gl.device();

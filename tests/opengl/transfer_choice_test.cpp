@@ -110,7 +110,7 @@ TEST_CASE("opengl: ways of transfer are compared once for a driver, and the choi
   CHECK((notes.transfer() == "mapped" || notes.transfer() == "staged"));
 }
 
-TEST_CASE("opengl: the log tells both times, and the choice is the faster way", "[opengl][transfer]") {
+TEST_CASE("opengl: the log has both transfer times, and the faster way is chosen", "[opengl][transfer]") {
   constexpr unsigned long long hour_us = 3'600'000'000;
   TransferLog log;
   Notes notes;

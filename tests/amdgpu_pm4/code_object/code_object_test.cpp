@@ -246,7 +246,7 @@ TEST_CASE("code_object: reserved fields of the kernel descriptor must be 0") {
   for (const unsigned bit : {7, 9, 12, 15}) CHECK_THAT(with_bit(56, bit), Contains("kernel_code_properties is"));
 }
 
-TEST_CASE("code_object: each bit of the descriptor's words is refused by name where it must be 0, and nowhere else") {
+TEST_CASE("code_object: each descriptor bit that must be 0 is rejected by name, and no other bit") {
   struct Word {
     std::size_t at;
     const char* name;
@@ -291,7 +291,7 @@ TEST_CASE("code_object: a workgroup has up to three dimensions") {
         "corrupt: kernel 'saxpy': compute_pgm_rsrc2: lane numbers of 4 dimensions");
 }
 
-TEST_CASE("code_object: a kernel of which nothing is told has no entry, no registers, no memory and no lanes") {
+TEST_CASE("code_object: a default kernel has no entry, registers, memory or lanes") {
   const KernelCode none;
   CHECK(none.entry == 0);
   CHECK(none.rsrc1 == 0);

@@ -110,7 +110,7 @@ TEST_CASE("code_object limits: the image, with what lies behind code") {
   CHECK(laid_out(SHT_NOBITS, 4) == "corrupt: section '.text' is code without contents");
 }
 
-TEST_CASE("code_object limits: the image, with sections one behind the other") {
+TEST_CASE("code_object limits: size of an image with consecutive sections") {
   const auto laid_out = [](std::uint64_t alignment, std::uint64_t bytes) {
     ElfFile file;
     file.type = ElfType::relocatable;

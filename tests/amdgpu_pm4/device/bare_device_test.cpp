@@ -77,7 +77,7 @@ KernelSource compiled_saxpy() {
 
 }  // namespace
 
-TEST_CASE("bare device: a source is taken, or refused by its dialect, its bindings or its views") {
+TEST_CASE("bare device: accepts sources and rejects bad dialects, bindings and views") {
   const BareDevice d;
   const KernelSource good = compiled_saxpy();
   CHECK(d.built(good) == "built");
@@ -116,7 +116,7 @@ TEST_CASE("bare device: a source is taken, or refused by its dialect, its bindin
   CHECK(d.counters.builds == 1);
 }
 
-TEST_CASE("bare device: a buffer is made, or refused by its size, its usage or its memory") {
+TEST_CASE("bare device: creates buffers and rejects bad sizes, usages and memory") {
   const BareDevice d;
   BufferDesc desc;
   desc.usage = BufferUsage::storage;
@@ -137,7 +137,7 @@ TEST_CASE("bare device: a buffer is made, or refused by its size, its usage or i
   CHECK(d.made(desc) == "unsupported: amdgpu:0: host memory cannot be wrapped as a buffer");
 }
 
-TEST_CASE("bare device: a launch of nothing runs nothing, and is refused once its kernel hung the device") {
+TEST_CASE("bare device: an empty launch runs nothing and is rejected after its kernel hung the device") {
   const BareDevice d;
   auto program = d.device->build(compiled_saxpy());
   INFO((program ? std::string() : program.error().text()));

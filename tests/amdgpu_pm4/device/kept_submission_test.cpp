@@ -80,7 +80,7 @@ TEST_CASE("queue: of more dispatches in turns than are kept, some are, and none 
   CHECK(kept.back() == (many <= 64 ? 16 : 0));  // more are not remembered
 }
 
-TEST_CASE("queue: the commands that are kept have memory for each pass, a mebibyte at most") {
+TEST_CASE("queue: recorded commands have memory for each pass, at most one MiB") {
   const QueueFixture f;
   const auto kept = [&f](std::size_t count, std::uint64_t word) {  // the bytes of the largest buffer
     std::vector<BoundPass> passes;

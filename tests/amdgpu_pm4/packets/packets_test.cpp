@@ -101,7 +101,7 @@ TEST_CASE("pm4: bytes that are no dwords are refused") {
   CHECK(*text == "000000  ffff1000  NOP\n");
 }
 
-TEST_CASE("pm4: of fillers in a row two are shown, and the others counted") {
+TEST_CASE("pm4: consecutive fillers: two are printed, the others are counted") {
   const auto place = [](std::size_t at) { return "00000" + std::to_string(at) + "  "; };
   const std::string one = "000000  ffff1000  NOP\n", two = one + "000001  ffff1000  NOP\n";
   const std::vector<std::string> beginnings{"",
@@ -353,14 +353,14 @@ void check_bits(const WordBits& expected, Generation generation) {
 
 }  // namespace
 
-TEST_CASE("pm4: each bit of a packet's word has the name of its field, or is not known") {
+TEST_CASE("pm4: each bit of a packet word has its field's name or is unknown") {
   for (const WordBits& word : words_of_packets()) {
     check_bits(word, Generation::gfx10_3);
     check_bits(word, Generation::gfx11);
   }
 }
 
-TEST_CASE("pm4: each bit of a register has the name of its field, or is not known") {
+TEST_CASE("pm4: each register bit has its field's name or is unknown") {
   for (const WordBits& word : words_of_registers()) {
     check_bits(word, Generation::gfx10_3);
     check_bits(word, Generation::gfx11);

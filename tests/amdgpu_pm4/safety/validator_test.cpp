@@ -398,7 +398,7 @@ TEST_CASE("pm4 safety: every wait has somebody who ends it") {
              Catch::Contains("POLL_INTERVAL"));
 }
 
-TEST_CASE("pm4 safety: a wait compares as its function says, and is refused where no value ends it") {
+TEST_CASE("pm4 safety: wait functions, and rejection of waits that never end") {
   const auto wait = [](std::uint32_t function, std::uint64_t va, std::uint32_t reference, std::uint32_t mask) {
     return Dwords{0xC0053C02, 0x10 | function, lo(va), hi(va), reference, mask, 4};
   };
@@ -453,7 +453,7 @@ TEST_CASE("pm4 safety: a wait compares as its function says, and is refused wher
   }
 }
 
-TEST_CASE("pm4 safety: a range is allowed from its buffer's first byte to its last, with the buffer's rights") {
+TEST_CASE("pm4 safety: a range is allowed inside its buffer, with the buffer's permissions") {
   const BufferRange buffers[] = {{0x1000, 0x100, may_read},
                                  {0x1100, 0x100, may_read | may_write},
                                  {0x2000, 0x100, may_execute},

@@ -112,7 +112,7 @@ TEST_CASE("compiler: is found by name in the folders of PATH, never in a relativ
   CHECK_THAT(find_compiler(folder + "/", "").error().text(), Contains(folder + "/: not found, or not executable"));
 }
 
-TEST_CASE("compiler: the stamp of a file has its path and size, that of no file is empty") {
+TEST_CASE("compiler: a file's stamp has its path and size, a missing file's stamp is empty") {
   const FakeCompiler scripts;
   const std::string path = scripts.write("some-clang", "exit 0");
   CHECK(stamp_of(path).path == path);
@@ -171,7 +171,7 @@ TEST_CASE("compiler: the settings are read and checked") {
   CHECK_THAT(read_toolchain_settings(section).error().text(), Contains("compile_timeout"));
 }
 
-TEST_CASE("compiler: each setting is taken where it is of its type and not empty") {
+TEST_CASE("compiler: accepts each setting of the right type that is not empty") {
   PluginSettings section;
   section["compiler"] = std::string("in_process");
   section["clang"] = std::string("/opt/clang");

@@ -201,7 +201,7 @@ TEST_CASE("cache::disk_use: who has not surveyed says what the processes counted
   CHECK_FALSE(std::filesystem::exists(place.config.directory / disk_use_name));  // nothing is written to tell
 }
 
-TEST_CASE("cache::disk_use: what is published is added and what is removed is taken off, with the next publication") {
+TEST_CASE("cache::disk_use: the next publication adds published bytes and subtracts removed bytes") {
   Workplace place;
   std::filesystem::create_directory(place.config.directory);
   std::filesystem::permissions(place.config.directory, std::filesystem::perms::owner_all);

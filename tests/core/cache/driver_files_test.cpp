@@ -312,7 +312,7 @@ TEST_CASE("cache::driver_scratch: a driver's folder is read without its index, l
   CHECK(fs::exists(mesa / "index"));
 }
 
-TEST_CASE("cache::driver_scratch: what is no folder, or a link to one, is not read as a driver's folder") {
+TEST_CASE("cache::driver_scratch: files and links are not read as driver folders") {
   const PointedAt at;
   const fs::path file = at.around / "file", link = at.around / "link", missing = at.around / "missing";
   std::ofstream(file) << "no folder";

@@ -114,7 +114,7 @@ output = "z"
   CHECK(std::get<AddSpec>(loop.steps[0].job.spec).shape == Extents{4});
 }
 
-TEST_CASE("config: what is wrong with a pipeline is told at its place", "[config]") {
+TEST_CASE("config: errors in a pipeline name the line and column", "[config]") {
   CHECK(texts(read_text(pipeline_head + pipeline_step).problems) == std::vector<std::string>{});
   const std::pair<std::string, std::string> wrong[] = {
       // Keys of jobs and of steps are no keys of a pipeline.
@@ -196,7 +196,7 @@ TEST_CASE("config: loops of a pipeline are nested at most eight deep", "[config]
   CHECK(reading.config.pipelines.empty());
 }
 
-TEST_CASE("config: the type of a result is written, or float32, or that of what gives its form", "[config]") {
+TEST_CASE("config: a result's type is given, inherited with its shape, or float32", "[config]") {
   const std::string head = "[[job]]\nname = \"k\"\nop = \"kernel\"\nsource = \"k.comp\"\ngrid = [1]\nbindings = [ ";
   const std::pair<std::string, DType> results[] = {
       {"output = \"y.npy\", shape = [2]", DType::f32},

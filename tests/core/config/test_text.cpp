@@ -63,7 +63,7 @@ TEST_CASE("config::text: durations", "[config]") {
   }
 }
 
-TEST_CASE("config::text: the most that 64 bits hold, and what is beyond it by its fraction alone", "[config]") {
+TEST_CASE("config::text: values at the limit of 64 bits, and above it only by a fraction", "[config]") {
   using namespace std::chrono_literals;
   const auto most = parse_duration("9223372036.854775807 s");
   REQUIRE(most);

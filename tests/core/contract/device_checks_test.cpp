@@ -45,7 +45,7 @@ constexpr std::uint64_t more_than_any_device = std::numeric_limits<std::uint64_t
 
 }  // namespace
 
-TEST_CASE("device checks: a buffer uses other memory only where the device can", "[contract]") {
+TEST_CASE("device checks: a buffer uses other memory only on devices that support it", "[contract]") {
   std::array<std::byte, 64> memory{};
   SizedBuffer whole(64);
   struct Case {
@@ -75,7 +75,7 @@ TEST_CASE("device checks: a buffer uses other memory only where the device can",
   CHECK(check_buffer(checked_device(), storage_buffer(64)).text() == "ok");
 }
 
-TEST_CASE("device checks: a buffer has a usage, and at least 1 byte and at most what the device holds", "[contract]") {
+TEST_CASE("device checks: a buffer needs a usage and a size from 1 byte to the device's limit", "[contract]") {
   DeviceInfo info = checked_device();
   BufferDesc desc = storage_buffer(64);
   desc.usage = BufferUsage::invalid;
@@ -90,7 +90,7 @@ TEST_CASE("device checks: a buffer has a usage, and at least 1 byte and at most 
         "invalid_argument: d:0: a buffer of 65 bytes, the most is 64");
 }
 
-TEST_CASE("device checks: a grid has at least 1 and at most the device's number on each axis", "[contract]") {
+TEST_CASE("device checks: each axis of a grid is from 1 to the device's limit", "[contract]") {
   DeviceInfo info = checked_device();
   info.max_grid = {4, 5, 6};
   PassLaunch launch;
@@ -108,7 +108,7 @@ TEST_CASE("device checks: a grid has at least 1 and at most the device's number 
   CHECK(answer(4, 5, 7) == "invalid_argument: d:0: pass 3: grid z = 7, expected 1 to 6");
 }
 
-TEST_CASE("device checks: counts that a device read may be 0, and at most its number", "[contract]") {
+TEST_CASE("device checks: counts of an indirect grid are from 0 to the device's limit", "[contract]") {
   const std::array<std::uint32_t, 3> most{4, 5, 6};
   CHECK(check_counts(2, {0, 0, 0}, most).text() == "ok");
   CHECK(check_counts(2, {4, 5, 6}, most).text() == "ok");
@@ -117,7 +117,7 @@ TEST_CASE("device checks: counts that a device read may be 0, and at most its nu
   CHECK(check_counts(2, {4, 5, 7}, most).text() == "invalid_argument: pass 2: reads grid z = 7, expected 0 to 6");
 }
 
-TEST_CASE("device checks: a grid in a buffer is three words that lie in one of the pass's buffers", "[contract]") {
+TEST_CASE("device checks: an indirect grid is three words inside a buffer of the pass", "[contract]") {
   DeviceInfo info = checked_device();
   SizedBuffer counts(24);
   Buffer* const bindings[] = {nullptr, &counts};

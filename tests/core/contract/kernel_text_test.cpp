@@ -131,7 +131,7 @@ TEST_CASE("kernel text: an included file takes the place of its #include, with #
         "a\n#line 1 \"kiln-file-1\"\nfloat twice(float v) { return 2.0 * v; }\n#line 3 \"kiln-file-0\"\nb\n");
 }
 
-TEST_CASE("kernel text: what a string holds is no comment, and its end is found behind escapes", "[kernel_text]") {
+TEST_CASE("kernel text: strings with comment signs and escapes", "[kernel_text]") {
   const Folder folder;
   // Behind each string a comment begins: the directive in it names no file.
   for (const char* literal : {"\"\"", "\"a\"", "\"\\\"\"", "\"\\\\\"", "\"a\\\\\\\"b\"", "\"//\"", "\"/*\"", "\"*/\"",

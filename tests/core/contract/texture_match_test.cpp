@@ -260,7 +260,7 @@ TEST_CASE("texture match: integers are read without a filter, others with one", 
   CHECK_THAT(refusal(integers, binding), Catch::Contains("which filter = \"linear\" does not support"));
 }
 
-TEST_CASE("texture match: a refusal says as what the job provides a binding", "[contract]") {
+TEST_CASE("texture match: errors name the role of the binding in the job", "[contract]") {
   struct Word {
     BindingKind kind;
     Access access;

@@ -192,7 +192,7 @@ TEST_CASE("journal: files that it does not describe exactly stay") {
   CHECK_FALSE(fs::exists(left.journal()));
 }
 
-TEST_CASE("journal: an old content that cannot take its name back keeps its other name, and is tried again") {
+TEST_CASE("journal: old content that cannot be renamed back keeps its temporary name and is retried") {
   HalfDone left;
   const fs::path temporary = left.temporary("n", 3);
   write_contents(temporary, "old n");
@@ -218,7 +218,7 @@ TEST_CASE("journal: an old content that cannot take its name back keeps its othe
   }
 }
 
-TEST_CASE("journal: one without readable lines names the outputs of the temporary files, and no other file") {
+TEST_CASE("journal: an unreadable one names only the outputs of the temporary files") {
   const Folders folders;
   fs::create_directory(folders.state());
   const fs::path journal = folders.state() / "results.journal";

@@ -76,7 +76,7 @@ Status refused_pipeline(const PipelineConfig& config) {
 
 }  // namespace
 
-TEST_CASE("pipeline request: a tensor that a step writes has the form of the step", "[pipeline_request]") {
+TEST_CASE("pipeline request: a tensor has the type and shape that its step writes", "[pipeline_request]") {
   struct Declared {
     DType dtype;
     Shape shape;
@@ -123,7 +123,7 @@ TEST_CASE("pipeline request: a tensor that a step writes has the form of the ste
   CHECK(request->pipeline.tensors[1].shape == Shape{2, 3});
 }
 
-TEST_CASE("pipeline request: a name that is no tensor is told with the names that are", "[pipeline_request]") {
+TEST_CASE("pipeline request: an error about an unknown tensor lists the known tensors", "[pipeline_request]") {
   const std::vector<KernelBindingConfig> tensors{pipeline_tensor("x", "random:1", DType::f32, {2, 3}),
                                                  pipeline_tensor("y", "random:2", DType::f32, {2, 3})};
   const std::string unknown = "found \"z\", expected a tensor that is declared or that a step before writes: x, y";
@@ -140,7 +140,7 @@ TEST_CASE("pipeline request: a name that is no tensor is told with the names tha
   CHECK(addend.message == "pipeline 'p': step 'sum': addend: " + unknown);
 }
 
-TEST_CASE("pipeline request: a kernel reads and writes the tensors that its bindings name", "[pipeline_request]") {
+TEST_CASE("pipeline request: a kernel reads and writes the tensors of its bindings", "[pipeline_request]") {
   for (const Access access : {Access::read, Access::read_write}) {
     const auto request =
         data::make_request(pipeline_of({pipeline_tensor("x", "random:1", DType::f32, {2, 3})},
@@ -161,7 +161,7 @@ TEST_CASE("pipeline request: a kernel reads and writes the tensors that its bind
   }
 }
 
-TEST_CASE("pipeline request: a binding that does not fit its tensor is told with both", "[pipeline_request]") {
+TEST_CASE("pipeline request: an error about a binding names the binding and the tensor", "[pipeline_request]") {
   const auto message_of = [](const KernelBindingConfig& binding) {
     const Status status = refused_pipeline(
         pipeline_of({pipeline_tensor("x", "random:1", DType::f32, {2, 3}), pipeline_tensor("later", "")},
@@ -187,7 +187,7 @@ TEST_CASE("pipeline request: a binding that does not fit its tensor is told with
         who + "tensor 'later': its shape is not known yet: expected shape = [N, …] at the tensor");
 }
 
-TEST_CASE("pipeline request: a texture is a picture where its tensor has the samples of a PNG", "[pipeline_request]") {
+TEST_CASE("pipeline request: a texture is a picture if its tensor fits a PNG", "[pipeline_request]") {
   const ScratchFolder folder;
   for (const DType dtype : {DType::u8, DType::u16}) {
     const auto samples = HostTensor::create(dtype, {2, 3, 4});

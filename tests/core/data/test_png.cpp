@@ -259,7 +259,7 @@ TEST_CASE("png: files that are not PNG, or are cut or changed anywhere", "[png]"
   CHECK(failure_of(whole + "more").ok());
 }
 
-TEST_CASE("png: what does not start with the signature of PNG is told so by every reader", "[png]") {
+TEST_CASE("png: every reader rejects a file without the PNG signature", "[png]") {
   const ScratchFolder folder;
   const std::string signature("\x89PNG\r\n\x1A\n", 8);
   const std::string whole = encoded({PNG_COLOR_TYPE_GRAY, 8, 1, 1, 0, {"a"}, {}, {}});
@@ -291,7 +291,7 @@ TEST_CASE("png: what does not start with the signature of PNG is told so by ever
   }
 }
 
-TEST_CASE("png: what no file has filled says nothing", "[png]") {
+TEST_CASE("png: default values of picture facts", "[png]") {
   const data::PngInfo info{};
   CHECK(info.width == 0);
   CHECK(info.height == 0);

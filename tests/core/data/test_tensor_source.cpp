@@ -160,7 +160,7 @@ TEST_CASE("tensor source: plain bytes, zeros and samples of a picture", "[tensor
   CHECK_FALSE(data::load_tensor("p.png", folder.path(), {DType::u8, {}, "input"}));
 }
 
-TEST_CASE("tensor source: the form that is told before a file is read is that of the tensor", "[tensor_source]") {
+TEST_CASE("tensor source: the type and shape before reading a file equal the tensor's", "[tensor_source]") {
   const ScratchFolder folder;
   REQUIRE(data::store_tensor(folder / "x.npy", *random_of(DType::i16, {2, 3}, 1)).ok());
   REQUIRE(data::store_tensor(folder / "p.png", *random_of(DType::f32, {1, 4, 5, 6}, 1)).ok());
@@ -212,7 +212,7 @@ TEST_CASE("tensor source: the form that is told before a file is read is that of
   }
 }
 
-TEST_CASE("tensor source: a note tells where the alpha of a picture is left out, and only there", "[tensor_source]") {
+TEST_CASE("tensor source: a note reports dropped alpha channels, and only those", "[tensor_source]") {
   const ScratchFolder folder;
   for (const std::int64_t channels : {1, 2, 3, 4}) {
     REQUIRE(data::store_tensor(folder / (std::to_string(channels) + ".png"),
@@ -265,7 +265,7 @@ TEST_CASE("tensor source: a note tells where the alpha of a picture is left out,
   }
 }
 
-TEST_CASE("tensor source: a tensor that memory has no room for is an error that names it",
+TEST_CASE("tensor source: the error for a tensor that does not fit in memory names it",
           "[tensor_source][unsanitized]") {
   if (kiln::test::is_sanitized) {
     WARN("skipped: a sanitizer's own memory is beyond the limit");

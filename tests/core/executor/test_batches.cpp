@@ -93,7 +93,7 @@ TEST_CASE("batches: small jobs share, but those that change wrapped memory in pl
   CHECK(served.device->submitted() == (wraps ? 4u : 2u));
 }
 
-TEST_CASE("batches: a recording goes by itself, whatever waits beside it", "[executor][batch]") {
+TEST_CASE("batches: a recording is never batched with other jobs", "[executor][batch]") {
   const auto memory = GENERATE(Memory::plain, Memory::mapped, Memory::wrapped);
   Served served(memory);
   const std::vector<Job> jobs{add_one(served.device, {10}), add_one(served.device, {20}), add_one(served.device, {30})};
@@ -113,7 +113,7 @@ TEST_CASE("batches: a recording goes by itself, whatever waits beside it", "[exe
   CHECK(served.device->submitted() == 4u);
 }
 
-TEST_CASE("batches: a copy that is expected to last 40 us is for a thread apart", "[executor][batch]") {
+TEST_CASE("batches: a copy with an expected time of 40 us runs on a separate thread", "[executor][batch]") {
   const auto memory = GENERATE(Memory::plain, Memory::mapped, Memory::wrapped);
   // Until a copy was measured, it is expected to move 4 bytes a nanosecond.
   const std::size_t values = GENERATE(200u, 39'999u, 40'000u);
@@ -134,7 +134,7 @@ TEST_CASE("batches: a copy that is expected to last 40 us is for a thread apart"
   CHECK(pipeline.begin(Lane::upload, is_long).seats.size() == 1);
 }
 
-TEST_CASE("batches: jobs are small once the device has shown that they take it less than 20 us", "[executor][batch]") {
+TEST_CASE("batches: jobs count as small after measured device times below 20 us", "[executor][batch]") {
   const std::uint64_t device_ns = GENERATE(1'000u, 19'999u, 20'000u, 50'000u);
   CAPTURE(device_ns);
   const auto device = std::make_shared<SteppedDevice>(device_ns);

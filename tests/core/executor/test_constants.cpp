@@ -198,7 +198,7 @@ TEST_CASE("executor: a Constant stays while any of its holders lives, whichever 
   CHECK(device.buffers_alive(BufferUsage::constant) == 0);
 }
 
-TEST_CASE("executor: a pipeline holds Constants until their holders go or it lets go of the device", "[executor]") {
+TEST_CASE("executor: a pipeline holds Constants until their owners or the device are released", "[executor]") {
   using executor::Lane;
   const auto device = std::make_shared<SyntheticDevice>();
   executor::SlotPipeline pipeline(device, {});

@@ -123,7 +123,7 @@ TEST_CASE("recordings: device tensors that are never needed at one time share me
   CHECK(device->submitted() == 3 + length);
 }
 
-TEST_CASE("recordings: the device tensors of one submission are counted as those of several", "[executor][recording]") {
+TEST_CASE("recordings: device tensors of one and of several submissions are counted", "[executor][recording]") {
   const auto device = std::make_shared<SyntheticDevice>();
   const auto executor = ring(2);
   Job job = add_one(device, {3, 4, 5});

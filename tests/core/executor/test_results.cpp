@@ -110,7 +110,7 @@ TEST_CASE("executor: a result is taken once", "[executor]") {
   CHECK_THAT(again.error().message, Catch::Contains("already taken"));
 }
 
-TEST_CASE("executor: a fence is pending, then finished, and gone once its result was taken", "[executor]") {
+TEST_CASE("executor: a fence is pending, then finished, and unknown after its result is taken", "[executor]") {
   using executor::Timeline;
   Timeline timeline("the queue");
   CHECK(timeline.state(0) == Timeline::State::gone);

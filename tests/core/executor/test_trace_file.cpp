@@ -78,7 +78,7 @@ TEST_CASE("trace file: stages nest in their jobs, slots are lanes, and neighbour
   }
 }
 
-TEST_CASE("trace file: an arrow leads from a choice to the first job after it", "[executor][trace]") {
+TEST_CASE("trace file: an arrow connects a choice with its first job", "[executor][trace]") {
   ChromeTrace trace;
   const TraceFigure figures[] = {{"candidates", std::uint64_t{3}},
                                  {"cost_ms", 0.5},

@@ -122,7 +122,7 @@ bool comes_about(const Condition& condition) {
 
 }  // namespace
 
-TEST_CASE("runtime::bench_lines: a set-up arrives as it was sent, whatever it measures", "[runtime][tuning]") {
+TEST_CASE("runtime::bench_lines: a setup is equal after writing and reading", "[runtime][tuning]") {
   Conv2dSpec conv;
   std::int64_t next = 2;
   for (const auto number : {&Conv2dSpec::n, &Conv2dSpec::c, &Conv2dSpec::h, &Conv2dSpec::w, &Conv2dSpec::k,
@@ -182,7 +182,7 @@ TEST_CASE("runtime::bench_lines: a set-up arrives as it was sent, whatever it me
   CHECK(setup_of("{}").error().code == StatusCode::invalid_argument);
 }
 
-TEST_CASE("runtime::bench_lines: an answer arrives as it was sent, a failure with its code", "[runtime][tuning]") {
+TEST_CASE("runtime::bench_lines: answers and failures are equal after writing and reading", "[runtime][tuning]") {
   VariantSamples samples;
   samples.wall_ns = {7, 8, 9};
   samples.device_ns = {4, 5, 6};
@@ -215,7 +215,7 @@ TEST_CASE("runtime::bench_lines: an answer arrives as it was sent, a failure wit
   CHECK(answer_of("no JSON").error().code == StatusCode::internal);
 }
 
-TEST_CASE("runtime::bench_child: a layer is measured on tensors of its own, and compared with its reference",
+TEST_CASE("runtime::bench_child: measures a layer and compares it with its reference",
           "[runtime][tuning]") {
   FixtureBench bench;
   if (GENERATE(false, true)) {
@@ -256,7 +256,7 @@ TEST_CASE("runtime::bench_child: a layer is measured on tensors of its own, and 
   }
 }
 
-TEST_CASE("runtime::bench_child: variants of a kernel form groups by their outputs, which outlive the process",
+TEST_CASE("runtime::bench_child: groups kernel variants by outputs, which a later process reads",
           "[runtime][tuning]") {
   FixtureBench bench;
   const auto tensor = HostTensor::create(DType::f32, {16}).value();

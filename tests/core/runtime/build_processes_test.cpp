@@ -127,7 +127,7 @@ std::string frame_of(const What& what) {
 
 }  // namespace
 
-TEST_CASE("runtime::build_frames: a set-up arrives as it was sent, with settings of every type", "[runtime]") {
+TEST_CASE("runtime::build_frames: a setup is equal after sending, with settings of every type", "[runtime]") {
   BuildSetup setup;
   setup.plugin = "/plugins/opengl.so";
   setup.driver = "opengl";
@@ -169,7 +169,7 @@ TEST_CASE("runtime::build_frames: a set-up arrives as it was sent, with settings
   CHECK(build_setup_of(std::string_view(frame).substr(4, length - 1)).error().code == StatusCode::internal);
 }
 
-TEST_CASE("runtime::build_frames: a set-up whose fields cannot be read is refused", "[runtime]") {
+TEST_CASE("runtime::build_frames: a setup with unreadable fields is rejected", "[runtime]") {
   const auto refused = [](std::string_view name, std::string_view value) {
     KeyEncoder fields;
     fields.field("plugin", "/plugins/opengl.so");
@@ -193,7 +193,7 @@ TEST_CASE("runtime::build_frames: a set-up whose fields cannot be read is refuse
   CHECK(refused("device", ""));
 }
 
-TEST_CASE("runtime::build_frames: requests, programs and gaps arrive as they were sent", "[runtime]") {
+TEST_CASE("runtime::build_frames: requests, programs and gaps are equal after sending", "[runtime]") {
   BuildRequest request;
   request.material = "material";
   request.files = {"a.h", "b.h"};
@@ -225,7 +225,7 @@ TEST_CASE("runtime::build_frames: requests, programs and gaps arrive as they wer
   CHECK(build_opened_of(frame_of(request)).error().code == StatusCode::internal);
 }
 
-TEST_CASE("runtime::build_frames: a failure arrives with its message, and its code where a compiler may have it",
+TEST_CASE("runtime::build_frames: a failure keeps its message, and its code if compilers can return it",
           "[runtime]") {
   const std::pair<StatusCode, StatusCode> codes[] = {
       {StatusCode::invalid_argument, StatusCode::invalid_argument},

@@ -190,7 +190,7 @@ TEST_CASE("runtime::driver_cache: a folder that others can change is named, and 
   }
 }
 
-TEST_CASE("runtime::driver_cache: a file that cannot have its blocks is told, and not left behind",
+TEST_CASE("runtime::driver_cache: a file without enough space is reported and removed",
           "[runtime][driver_cache]") {
   const Place place;
   REQUIRE(prepare_driver_cache(place.folder).ok());
@@ -209,7 +209,7 @@ TEST_CASE("runtime::driver_cache: a file that cannot have its blocks is told, an
   CHECK(fs::file_size(place.index) == 1310728);
 }
 
-TEST_CASE("runtime::driver_cache: the build-id and the needed libraries of a driver's file are read from it",
+TEST_CASE("runtime::driver_cache: reads the build id and the needed libraries of a driver file",
           "[runtime][driver_cache]") {
   const test::CacheTestFolder temporary;
   const fs::path file = temporary.path() / "driver.so";
@@ -244,7 +244,7 @@ TEST_CASE("runtime::driver_cache: the build-id and the needed libraries of a dri
 }
 
 #if defined(__x86_64__)
-TEST_CASE("runtime::driver_cache: the name of the folder covers the settings and every feature of the processor",
+TEST_CASE("runtime::driver_cache: the folder name depends on settings and processor features",
           "[runtime][driver_cache]") {
   Config config;
   config.cache.directory = "/cache";

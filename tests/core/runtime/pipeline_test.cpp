@@ -104,7 +104,7 @@ TEST_CASE("pipeline: a loop exchanges its tensors after each round") {
   CHECK(values_in(*chain.output) == by_jobs(fixture.runtime(), chain.pipeline, chain.input, order));
 }
 
-TEST_CASE("pipeline: two results that a loop exchanges are each given to their own tensor") {
+TEST_CASE("pipeline: two results that a loop swaps reach the right tensors") {
   RuntimeFixture fixture;
   const std::uint32_t rounds = GENERATE(1u, 2u, 3u);
   Chain chain;

@@ -79,7 +79,7 @@ TEST_CASE("pipeline: a recorded one that changes a tensor goes on from it, and c
   CHECK(values_in(*chain.input) == given);
 }
 
-TEST_CASE("pipeline: a recorded one whose tensors are all inputs and results leaves them as they were if it fails") {
+TEST_CASE("pipeline: a failed recorded pipeline leaves its inputs and results unchanged") {
   RuntimeFixture fixture;
   fixture.options("beta").info.roof_gflops = 1e-9;  // whatever was measured is an error, after the run
   Chain chain;

@@ -142,7 +142,7 @@ TEST_CASE("runtime: a build that fails is the job's failure, not the device's") 
   CHECK(fixture.runtime().run(request).status.ok());
 }
 
-TEST_CASE("runtime: where a variant of a user's kernel cannot be built the next one serves, and is remembered") {
+TEST_CASE("runtime: if a kernel variant cannot be built, the next one is used and remembered") {
   RuntimeFixture fixture;
   fixture.options("alpha").info.dialects = {Dialect::library, Dialect::opencl_c};
   int builds = 0, failures = 2;  // how many of the builds fail

@@ -46,7 +46,7 @@ std::string opening(const std::filesystem::path& file, int flags, mode_t mode = 
 
 }  // namespace
 
-TEST_CASE("sandbox: calls that change other files, processes or the system are refused, by their arguments") {
+TEST_CASE("sandbox: rejects system calls that change other files, processes or the system") {
   const CacheTestFolder folder;
   const auto kept = folder.path() / "kept", cut = folder.path() / "cut";
   for (const auto& file : {kept, cut}) std::ofstream(file) << "text";

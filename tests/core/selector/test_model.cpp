@@ -158,7 +158,7 @@ TEST_CASE("selector model: five points of the family are enough to do without th
   CHECK(std::exp(predict(points, 5e9, 1e6)->log_ns) == Approx(5e6).epsilon(1e-6));
 }
 
-TEST_CASE("selector model: hopeless is what costs more than ten times the least", "[selector]") {
+TEST_CASE("selector model: a device is hopeless above ten times the lowest cost", "[selector]") {
   Prospect prospect;
   CHECK(prospect.hopeless(1e6));  // nothing is known of it
   prospect.run.evidence = Evidence::own;

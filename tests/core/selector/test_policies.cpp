@@ -54,14 +54,14 @@ TEST_CASE("selector policies: epsilon strays for its share, never to the hopeles
   CHECK(tally(*make_epsilon(0), {option(0, 2, 0.1), option(0, 2.1, 0.1)}) == std::vector<int>{2000, 0});
 }
 
-TEST_CASE("selector policies: hopeless to epsilon is what costs more than ten times the least", "[selector]") {
+TEST_CASE("selector policies: epsilon skips devices above ten times the lowest cost", "[selector]") {
   const auto counts = tally(*make_epsilon(1), {option(0, 2, 0.1), option(0, 19.8, 0.1), option(0, 20.2, 0.1)});
   CHECK(counts[0] > 850);  // a half of 2,000 is expected
   CHECK(counts[1] > 850);
   CHECK(counts[2] == 0);
 }
 
-TEST_CASE("selector policies: none looks beyond the options that it is given", "[selector]") {
+TEST_CASE("selector policies: read only the given options", "[selector]") {
   // The third costs the least of all.
   const std::vector<Option> all{option(0, 3, 0.01), option(0, 2, 0.01), option(0, 0.001, 0.01)};
   const std::span<const Option> two = std::span<const Option>(all).first(2);
@@ -80,7 +80,7 @@ TEST_CASE("selector policies: none looks beyond the options that it is given", "
   }
 }
 
-TEST_CASE("selector policies: a device that changed is looked at again after fifty runs elsewhere", "[selector]") {
+TEST_CASE("selector policies: a changed device is explored again after fifty runs on other devices", "[selector]") {
   Exploration exploration(0.02);
   const std::vector<Prospect> prospects{measured(1, false), measured(3, true)};
   const std::vector<std::uint64_t> long_ago{0, 50}, lately{0, 49};

@@ -213,7 +213,7 @@ TEST_CASE("selector store: one bad record does not take the others with it, and 
   CHECK(lines.mention("1 of 3 records ignored: line 3: " + validator));
 }
 
-TEST_CASE("selector store: a record without a field, or with a wrong one, is refused by the field's name",
+TEST_CASE("selector store: an error about a record names the missing or wrong field",
           "[selector]") {
   const auto model = taught("good", 4);
   const std::string line = line_of(model.arms().begin()->first, model.arms().begin()->second);

@@ -150,7 +150,7 @@ TEST_CASE("choice: the nearest shape's winner serves, where it was not rejected 
   CHECK(chosen(spec, away) == own);
 }
 
-TEST_CASE("choice: of two tuned shapes the nearer one's winner serves, whichever the database names first") {
+TEST_CASE("choice: uses the winner of the nearest tuned shape, in any order of the database") {
   const Conv2dSpec spec = layer(28);
   const std::string own = default_variant(spec, device());
   const auto own_cost = predicted_run(spec, device(), own);

@@ -187,7 +187,7 @@ TEST_CASE("tuning database: writers at once lose nothing, and leave nothing behi
   CHECK(files == 2);  // the file and its lock
 }
 
-TEST_CASE("tuning database: a writer waits while another one has the lock") {
+TEST_CASE("tuning database: a writer waits while another holds the lock") {
   const Folder folder;
   REQUIRE(TuningDatabase(folder.file()).put({record_for("s", "a")}).ok());
   const std::string before = contents(folder.file()), beside = folder.file().string() + ".lock";

@@ -240,7 +240,7 @@ TEST_CASE("simulator hazards: waves share LDS and memory without a barrier", "[s
   }
 }
 
-TEST_CASE("simulator hazards: waves share LDS by flat addresses without a barrier", "[simulator][hazards]") {
+TEST_CASE("simulator hazards: LDS races through flat addresses without a barrier", "[simulator][hazards]") {
   const U barrier = sopp("s_barrier");
   const Words waits = {wait(0, 0), wait_for_stores()};
   // v[12:13] and v[14:15]: where v2 and v3 lie in LDS.
@@ -390,7 +390,7 @@ TEST_CASE("simulator hazards: code for another wave size", "[simulator][hazards]
   }
 }
 
-TEST_CASE("simulator hazards: dispatches that may overlap are compared up to three limits", "[simulator][hazards]") {
+TEST_CASE("simulator hazards: limits of comparing overlapping dispatches", "[simulator][hazards]") {
   constexpr std::uint32_t most_waves = 0xFFFF'FFFF, most_time = most_waves / 2;
   constexpr std::uint64_t most_pages = 2048;
   GroupOrder group;

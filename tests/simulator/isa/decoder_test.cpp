@@ -263,7 +263,7 @@ TEST_CASE("simulator::isa::decode: comparisons with a lane of another row, on bo
   }
 }
 
-TEST_CASE("simulator::isa::decode: hardware registers, whole and in part") {
+TEST_CASE("simulator::isa::decode: whole and partial hardware registers") {
   CHECK(text(gfx11, {0xB884F801}) == "s_getreg_b32 s4, hwreg(HW_REG_MODE)");
   CHECK(text(gfx11, {0xB884F001}) == "s_getreg_b32 s4, hwreg(HW_REG_MODE, 0, 31)");
   CHECK(text(gfx11, {0xB884F041}) == "s_getreg_b32 s4, hwreg(HW_REG_MODE, 1, 31)");
@@ -288,7 +288,7 @@ TEST_CASE("simulator::isa::decode: hardware registers, whole and in part") {
   }
 }
 
-TEST_CASE("simulator::isa::decode: registers of an image's address, side by side and listed") {
+TEST_CASE("simulator::isa::decode: consecutive and listed address registers of images") {
   const std::string tail = " dmask:0xf dim:SQ_RSRC_IMG_2D";
   CHECK(text(gfx11, {0xF0000F04, 0x00020A01}) == "image_load v[10:13], v[1:2], s[8:15]" + tail);
   CHECK(text(gfx11, {0xF0000F05, 0x00020A01, 0x00000007}) == "image_load v[10:13], [v1, v7], s[8:15]" + tail);
@@ -299,7 +299,7 @@ TEST_CASE("simulator::isa::decode: registers of an image's address, side by side
         "image_sample_d v[10:13], [v1, v9, v3, v4, v5, v20], s[8:15], s[16:19]" + tail);
 }
 
-TEST_CASE("simulator::isa::image_shape: what the name of an instruction says of its address") {
+TEST_CASE("simulator::isa::image_shape: address components by instruction name") {
   struct Named {
     Opcode opcode;
     const char* parts;

@@ -301,7 +301,7 @@ TEST_CASE("simulator memory: a load of some lanes changes nothing but their word
   }
 }
 
-TEST_CASE("simulator memory: lanes side by side are told from all others", "[simulator][wave]") {
+TEST_CASE("simulator memory: detection of consecutive lanes", "[simulator][wave]") {
   constexpr W base = 0x5'0000'1000, upper = 0x7'0000'0000;
   for (const VectorChoice vectors : {VectorChoice::best, VectorChoice::no_avx512, VectorChoice::portable}) {
     for (const U bytes : {4U, 8U, 16U}) {

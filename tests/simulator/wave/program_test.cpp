@@ -123,7 +123,7 @@ TEST_CASE("simulator programs: what cannot run is a fault at its place", "[simul
   CHECK(hardware->kind == FaultKind::unknown_opcode);
 }
 
-TEST_CASE("simulator programs: the word at an address is one of a page that the dispatch runs", "[simulator][wave]") {
+TEST_CASE("simulator programs: word at an address inside and outside the program's pages", "[simulator][wave]") {
   Code code;
   std::vector<std::uint32_t> words(2048, endpgm);
   for (const unsigned at : {0U, 3U, 600U, 1023U}) words[at] = encode::sopk("s_movk_i32", 2, static_cast<int>(at));
@@ -155,7 +155,7 @@ TEST_CASE("simulator programs: code needs the right to execute", "[simulator][wa
   CHECK(odd->kind == FaultKind::misaligned);
 }
 
-TEST_CASE("simulator programs: multiply-adds of constants stand beside one another", "[simulator][wave]") {
+TEST_CASE("simulator programs: multiply-adds of constants form one run", "[simulator][wave]") {
   constexpr unsigned one = 242, two = 244;  // 1.0 and 2.0
   constexpr std::uint32_t three = 0x40400000, five = 0x40A00000;
   const auto fma = [](unsigned dst, unsigned a, unsigned b, unsigned c) {

@@ -144,7 +144,7 @@ TEST_CASE("cache::pending: what somebody stored in the meantime stays, and a bad
   CHECK(place.tier_of("two") == Tier::disk);
 }
 
-TEST_CASE("cache::pending: publishing says what became of a program, and how many bytes were stored") {
+TEST_CASE("cache::pending: publishing returns the outcome and the stored bytes of each program") {
   Waiting place;
   place.build({"new", "stored before", "bad"});
   place.config.auto_save = true;

@@ -95,7 +95,7 @@ TEST_CASE("cache::policy::cost: a first dispatch that is measured later counts")
 }
 
 // The ages from 31 to 62 uses are one class.
-TEST_CASE("cache::policy::cost: what is expected is worked out once for a class of ages, and anew in the next") {
+TEST_CASE("cache::policy::cost: the expected value is computed once for each class of ages") {
   const auto policy = policy_named("cost");
   policy->inserted(0, {0, 10, 100});
   policy->inserted(1, {1, 10, 100});

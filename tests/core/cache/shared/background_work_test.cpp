@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST_CASE("background work: no more tasks run at one time than there may be threads, and each runs once") {
+TEST_CASE("background work: each task runs once, and at most as many run together as threads are allowed") {
   constexpr int most = 2, tasks = 8;
   std::mutex mutex;
   std::set<std::thread::id> threads;
@@ -44,7 +44,7 @@ TEST_CASE("background work: no more tasks run at one time than there may be thre
   CHECK(threads.size() == 2);
 }
 
-TEST_CASE("background work: finishing waits for what is queued as long as it may") {
+TEST_CASE("background work: finish() waits for queued tasks until its deadline") {
   std::atomic<int> ended{0};
   BackgroundWork work(1);
   for (int i = 0; i < 3; ++i) {
@@ -57,7 +57,7 @@ TEST_CASE("background work: finishing waits for what is queued as long as it may
   CHECK(ended == 3);
 }
 
-TEST_CASE("background work: finishing without time tells the task that runs, drops the others and takes no more") {
+TEST_CASE("background work: finish() without time stops the running task, drops queued tasks and accepts no more") {
   std::atomic<int> begun{0};
   std::atomic<bool> told{false};
   BackgroundWork work(1);
@@ -77,7 +77,7 @@ TEST_CASE("background work: finishing without time tells the task that runs, dro
   CHECK(begun == 1);
 }
 
-TEST_CASE("background work: without threads nothing is taken") {
+TEST_CASE("background work: without threads no task is accepted") {
   BackgroundWork work(0);
   std::atomic<int> begun{0};
   CHECK_FALSE(work.add([&] { ++begun; }));
@@ -85,7 +85,7 @@ TEST_CASE("background work: without threads nothing is taken") {
   CHECK(begun == 0);
 }
 
-TEST_CASE("background work: a task that throws costs no other one its thread") {
+TEST_CASE("background work: an exception in one task does not stop the other tasks") {
   std::atomic<int> ended{0};
   BackgroundWork work(1);
   CHECK(work.add([] { throw std::runtime_error("as out of memory"); }));
@@ -94,7 +94,7 @@ TEST_CASE("background work: a task that throws costs no other one its thread") {
   CHECK(ended == 1);
 }
 
-TEST_CASE("held leases: each is taken once, and the first of them asks for somebody who renews them") {
+TEST_CASE("held leases: each is taken once, and the first starts the renewal") {
   HeldLeases leases;
   const Digest one = sha256("one"), two = sha256("two");
   const auto now = Clock::now();

@@ -76,7 +76,7 @@ TEST_CASE("sharing: a build of another machine is waited for, where nothing tell
   CHECK(waiter.device.builds == 0);
 }
 
-TEST_CASE("sharing: the lease of a build that failed is given back") {
+TEST_CASE("sharing: a failed build releases its lease") {
   const auto server = std::make_shared<SharedServer>();
   SharingMachine machine(server, true);
   machine.write_to(url);

@@ -449,7 +449,7 @@ TEST_CASE("remote status: what answers, and which keys are accepted") {
   CHECK(remote_status(machine.config, machine.stores).at(0).answer.code == StatusCode::unsupported);
 }
 
-TEST_CASE("remote state: a pause is ten seconds, doubled by each failure in a row up to a minute") {
+TEST_CASE("remote state: the pause is 10 s and doubles with each failure, at most 60 s") {
   const auto now_ms = [] { return std::chrono::system_clock::now().time_since_epoch() / 1ms; };
   RemoteBreaker breaker({}, true, url);  // without a folder: nothing else changes its state
   CHECK(breaker.allows_jobs());

@@ -207,7 +207,7 @@ TEST_CASE("shared object: an entry that is not authentic here is never signed") 
   CHECK(!make_object(place.entry(), EntryKey(other), place.folder, "{}", place.signer));
 }
 
-TEST_CASE("remote store: without a better way each object of a batch is read in turn, until one request fails") {
+TEST_CASE("remote store: by default a batch reads one object after another until a request fails") {
   const auto server = std::make_shared<SharedServer>();
   MemoryStore store(server);
   server->objects["f/one"] = {std::byte{1}};
