@@ -254,8 +254,8 @@ Status check_options(const VerbHelp& verb, const po::variables_map& given) {
     if (holds_word(verb.common_options, name) || holds_word(verb.own_options, name)) continue;
     std::string takes = verb.own_options.empty() ? "" : std::string(verb.own_options) + " ";
     takes += verb.common_options;
-    return invalid_argument("kiln " + std::string(verb.name) + ": --" + name + " is not supported, expected one of: " +
-                            takes);
+    return invalid_argument("kiln " + std::string(verb.name) + ": --" + name +
+                            " is not supported, expected one of: " + takes);
   }
   return {};
 }

@@ -226,8 +226,7 @@ PyObject* get(PyObject*, PyObject* arguments) {
     return nullptr;
   }
   if (Runtimes::holds(object)) {
-    return PyErr_Format(PyExc_TypeError,
-                        "found the cache of a runtime, expected a cache of kiln.open_cache()");
+    return PyErr_Format(PyExc_TypeError, "found the cache of a runtime, expected a cache of kiln.open_cache()");
   }
   CacheHandle* cache = Caches::of(object);
   if (cache == nullptr) return nullptr;

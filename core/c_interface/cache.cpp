@@ -298,8 +298,8 @@ kiln_status* kiln_cache_drop_context(kiln_cache* cache, const void* context) {
       in_use += device->programs();
     }
     if (in_use == 0) return {};
-    return unavailable(std::string(function) + ": programs of the context that are in use: " +
-                       std::to_string(in_use) + ", expected 0. Free them, leave the guards, and call the function "
+    return unavailable(std::string(function) + ": programs of the context that are in use: " + std::to_string(in_use) +
+                       ", expected 0. Free them, leave the guards, and call the function "
                        "again");
   });
 }

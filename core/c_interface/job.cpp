@@ -292,9 +292,9 @@ void kiln_job_free(kiln_job* job) {
   job->stop = true;
   if (job->owner.log.runs_here()) return;  // a run may wait for this line
   if (JobScope::runs_here(*job)) {
-    job->owner.log.log().write(LogLevel::error, "runtime",
-                               "kiln_job_free was called in a callback of job '" + job->request.name +
-                                   "': the job is not freed");
+    job->owner.log.log().write(
+        LogLevel::error, "runtime",
+        "kiln_job_free was called in a callback of job '" + job->request.name + "': the job is not freed");
     return;
   }
   {

@@ -190,9 +190,8 @@ ProcessTable::State ProcessTable::open(Create create) {
 }
 
 ProcessTable::State ProcessTable::switch_off(const std::string& why) {
-  log_.write(
-      LogLevel::info, "cache",
-      "folder " + folder_.name() + ": processes do not share their builds and records of crashes: " + why);
+  log_.write(LogLevel::info, "cache",
+             "folder " + folder_.name() + ": processes do not share their builds and records of crashes: " + why);
   state_.store(State::off, std::memory_order_release);
   return State::off;
 }

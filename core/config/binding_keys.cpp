@@ -293,8 +293,7 @@ class BindingReader {
     const bool result = has("inout") || has("output");
     const bool buffer = binding_.kind == BindingKind::buffer;
     const auto only = [&](std::string_view key, bool allowed, std::string_view where) {
-      if (has(key) && !allowed)
-        problem(at(key), std::string(key), "allowed only with " + std::string(where));
+      if (has(key) && !allowed) problem(at(key), std::string(key), "allowed only with " + std::string(where));
     };
     only("expect", result, "output or inout");
     only("tolerance", result, "output or inout");

@@ -184,8 +184,8 @@ void read_shape(JobDraft& draft, const JobKeyEntry& key, const TomlMember& membe
   if (node.kind != TomlKind::array || node.items.empty() || node.items.size() > extents.size()) {
     const std::string found =
         node.kind == TomlKind::array ? "an array of length " + std::to_string(node.items.size()) : describe(node);
-    return report.problem(
-        node.at, std::string(key.name) + ": found " + found + ", expected an array of one to four extents");
+    return report.problem(node.at,
+                          std::string(key.name) + ": found " + found + ", expected an array of one to four extents");
   }
   for (std::size_t i = 0; i < node.items.size(); ++i) {
     const Result<ConfigValue> value = checked(node.items[i], extent);

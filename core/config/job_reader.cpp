@@ -157,8 +157,8 @@ void finish_bindings(const TomlNode& node, JobConfig& job, JobReport& report) {
   };
   std::stable_partition(job.bindings.begin(), job.bindings.end(), by_place);
   if (job.bindings.empty()) {
-    return report.problem(
-        node.at, "missing key bindings, images or samplers: a job with op = \"kernel\" needs at least one");
+    return report.problem(node.at,
+                          "missing key bindings, images or samplers: a job with op = \"kernel\" needs at least one");
   }
   for (KernelBindingConfig& binding : job.bindings) {
     std::vector<std::int64_t>& extents = binding.size.empty() ? binding.shape : binding.size;
@@ -362,9 +362,9 @@ class PipelineReader {
         list.value.kind == TomlKind::array && !list.value.items.empty() &&
         std::ranges::all_of(list.value.items, [](const TomlNode& node) { return node.kind == TomlKind::table; });
     if (!tables || depth > most_nesting) {
-      report.problem(list.at, tables ? "step: nested more than " + std::to_string(most_nesting) + " levels deep"
-                                     : "step: found " + describe(list.value) +
-                                           ", expected an array of tables, one for each step");
+      report.problem(
+          list.at, tables ? "step: nested more than " + std::to_string(most_nesting) + " levels deep"
+                          : "step: found " + describe(list.value) + ", expected an array of tables, one for each step");
       return false;
     }
     bool good = true;

@@ -147,9 +147,9 @@ class UniformReader {
       if (first) {
         shape.push_back(static_cast<std::uint32_t>(node.items.size()));
       } else if (depth >= shape.size() || shape[depth] != node.items.size()) {
-        return fail(node, "found an array of length " + std::to_string(node.items.size()) + " together with " +
-                              (depth < shape.size() ? "arrays of length " + std::to_string(shape[depth])
-                                                    : "single values"));
+        return fail(node,
+                    "found an array of length " + std::to_string(node.items.size()) + " together with " +
+                        (depth < shape.size() ? "arrays of length " + std::to_string(shape[depth]) : "single values"));
       }
       return std::ranges::all_of(node.items, [&](const TomlNode& item) { return add(item, depth + 1, to); });
     }

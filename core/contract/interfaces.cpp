@@ -94,8 +94,8 @@ Status check_buffer(const DeviceInfo& info, const BufferDesc& desc) {
   if (desc.usage == BufferUsage::invalid) return invalid_argument(info.id + ": buffer usage is not set");
   if (desc.bytes == 0) return invalid_argument(info.id + ": buffer size is 0 bytes, expected at least 1 byte");
   if (info.max_buffer_bytes != 0 && desc.bytes > info.max_buffer_bytes) {
-    return invalid_argument(info.id + ": buffer size is " + std::to_string(desc.bytes) +
-                            " bytes, expected at most " + std::to_string(info.max_buffer_bytes));
+    return invalid_argument(info.id + ": buffer size is " + std::to_string(desc.bytes) + " bytes, expected at most " +
+                            std::to_string(info.max_buffer_bytes));
   }
   return {};
 }

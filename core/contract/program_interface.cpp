@@ -260,8 +260,8 @@ class Matching {
   Result<ResourceSource> source_of_argument(const ProgramResource& argument) {
     const std::size_t at = argument.number.value_or(0);
     if (at >= kernel_.bindings.size()) {
-      return invalid_argument("not provided by the job (the job provides " +
-                              std::to_string(kernel_.bindings.size()) + " bindings)");
+      return invalid_argument("not provided by the job (the job provides " + std::to_string(kernel_.bindings.size()) +
+                              " bindings)");
     }
     const UserKernelSpec::Binding& given = kernel_.bindings[at];
     taken_[at] = true;
@@ -330,8 +330,8 @@ class Matching {
         problem(who + "the program has no such storage block (it has " +
                 list_of(declared_.resources, ResourceKind::storage_block) + ")");
       } else if (given.access != Access::read) {
-        problem(who + "the program declares but does not use this storage block, so " +
-                std::string(given_as(given)) + " cannot be written");
+        problem(who + "the program declares but does not use this storage block, so " + std::string(given_as(given)) +
+                " cannot be written");
       }
     }
     std::map<std::string, std::size_t> left_over_in;  // values of a block, a struct or an array

@@ -174,8 +174,8 @@ Status check_size(const ProgramResource& resource, const UserKernelSpec::Binding
   if (resource.struct_elements && row % stride == 0 && stride % within == 0) return {};
   return invalid_argument("has an array with elements of " + bytes_text(used) + " and a stride of " +
                           bytes_text(stride) + ", and the job provides " + std::string(numpy_name(given.dtype)) + " " +
-                          to_string(given.shape) + ". Pad the last dimension to " +
-                          std::to_string(stride / element) + " elements, or declare an array without padding");
+                          to_string(given.shape) + ". Pad the last dimension to " + std::to_string(stride / element) +
+                          " elements, or declare an array without padding");
 }
 
 }  // namespace
@@ -371,8 +371,7 @@ class TextureMatch {
                                 : is_unsigned(facts.dtype) ? ElementType::u32
                                                            : ElementType::i32;
     if (element != resource_.element) {
-      return invalid_argument("takes " + std::string(texels_text()) + ", and the format is " +
-                              std::string(facts.name));
+      return invalid_argument("takes " + std::string(texels_text()) + ", and the format is " + std::string(facts.name));
     }
     const bool writes = given_.access != Access::read;
     if (writes && facts.channels != texture_.channels) {

@@ -122,8 +122,7 @@ Result<std::shared_ptr<HostTensor>> HostTensor::borrow(DType dtype, Shape shape,
   const auto elements = elements_of(dtype, shape);
   if (!elements) return elements.error();
   if (data == nullptr || reinterpret_cast<std::uintptr_t>(data) % alignment != 0) {
-    return invalid_argument("tensor " + to_string(shape) + ": memory is " +
-                            (data == nullptr ? "null" : "not aligned") +
+    return invalid_argument("tensor " + to_string(shape) + ": memory is " + (data == nullptr ? "null" : "not aligned") +
                             ", expected an address that is a multiple of " + std::to_string(alignment));
   }
   const std::size_t bytes = static_cast<std::size_t>(*elements) * size_of(dtype);

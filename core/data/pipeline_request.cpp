@@ -170,8 +170,7 @@ class PipelineMaker {
   Status add_constant(const JobConfig& job, const std::string& source, const Shape& shape, const std::string& key,
                       PipelineStep& step) {
     if (is_tensor(source)) {
-      return invalid_argument(key + ": found tensor '" + source +
-                              "', expected random:SEED, he:SEED, zeros: or a file");
+      return invalid_argument(key + ": found tensor '" + source + "', expected random:SEED, he:SEED, zeros: or a file");
     }
     const TensorRequest request{
         .dtype = DType::f32, .shape = shape, .role = key, .alpha = whole_.alpha, .memory = memory_};
@@ -222,8 +221,7 @@ class PipelineMaker {
     }
     const PipelineTensor& tensor = request_.pipeline.tensors[tensor_at_.at(name)];
     if (tensor.shape.empty()) {
-      return invalid_argument("tensor '" + name +
-                              "': shape is unknown. Add shape = [N, …] to the tensor");
+      return invalid_argument("tensor '" + name + "': shape is unknown. Add shape = [N, …] to the tensor");
     }
     const bool other_form = (binding.dtype != DType::invalid && binding.dtype != tensor.dtype) ||
                             (!binding.shape.empty() && binding.shape != tensor.shape);

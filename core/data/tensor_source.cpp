@@ -263,8 +263,8 @@ Result<std::shared_ptr<HostTensor>> load_picture(const std::filesystem::path& pa
   const std::int64_t channels = samples ? shape[2] : shape[1];
   const bool left_out = picture->info.has_alpha && (channels == 1 || channels == 3);
   if (left_out && request.alpha == Alpha::keep && notes != nullptr) {
-    notes->push_back(std::string(request.role) + ": file " + path.string() +
-                     ": the alpha channel is left out. Set " + std::to_string(picture->info.colours + 1) +
+    notes->push_back(std::string(request.role) + ": file " + path.string() + ": the alpha channel is left out. Set " +
+                     std::to_string(picture->info.colours + 1) +
                      " channels to keep this channel; alpha = \"drop\" suppresses this note, " +
                      "\"premultiply\" multiplies the colours by alpha");
   }

@@ -50,8 +50,8 @@ Result<fs::path> find_plugin(const std::string& name, std::span<const fs::path> 
     if (folder.is_absolute() && fs::symlink_status(path, error).type() != fs::file_type::not_found) return path;
     searched += (searched.empty() ? "" : "; ") + refusal(folder);
   }
-  return not_found("file " + name + ".so: " +
-                   (searched.empty() ? "no plugin folder is set" : "not found in: " + searched));
+  return not_found("file " + name +
+                   ".so: " + (searched.empty() ? "no plugin folder is set" : "not found in: " + searched));
 }
 
 namespace {

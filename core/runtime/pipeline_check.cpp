@@ -102,7 +102,8 @@ Status PipelineChecker::compare_with_chain(RunReport& report) {
       char found[32];
       std::snprintf(found, sizeof found, "%.2g", bound);
       return invalid_argument("verify: tensor '" + tensor.name + "': the rounding errors of the steps may add up to " +
-                              found + " times the largest element, expected a factor less than 1. Set a tolerance, "
+                              found +
+                              " times the largest element, expected a factor less than 1. Set a tolerance, "
                               "or use --verify=steps");
     }
     const Tolerance tolerance = given.value_or(Tolerance{largest * bound, 0});

@@ -226,10 +226,9 @@ Result<Explanation> LearningSelector::explain(const ShapeBucket& bucket, std::sp
       explanation.words.push_back(std::move(words));
     }
     const selector::Exploration& exploration = chooser_.exploration();
-    explanation.words.push_back("exploration may take " + percent(exploration.share()) +
-                                " of the time; in this process it took " +
-                                selector::duration_text(exploration.explored_ns()) + " of " +
-                                selector::duration_text(exploration.worked_ns()));
+    explanation.words.push_back(
+        "exploration may take " + percent(exploration.share()) + " of the time; in this process it took " +
+        selector::duration_text(exploration.explored_ns()) + " of " + selector::duration_text(exploration.worked_ns()));
     return explanation;
   } catch (...) {
     return caught("selector learning");

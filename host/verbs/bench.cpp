@@ -411,10 +411,9 @@ Json compare_json(const std::vector<FigureChange>& changes, Compared what, std::
 
 int bench_compare(const Options& options) {
   if (options.subjects.size() != 1) {
-    return complain_of(invalid_argument(
-        "kiln bench compare: number of files is " +
-        std::to_string(options.subjects.size() + (options.subject.empty() ? 0 : 1)) +
-        ", expected 2; usage: kiln bench compare BEFORE AFTER"));
+    return complain_of(invalid_argument("kiln bench compare: number of files is " +
+                                        std::to_string(options.subjects.size() + (options.subject.empty() ? 0 : 1)) +
+                                        ", expected 2; usage: kiln bench compare BEFORE AFTER"));
   }
   const auto before = read_bench_file(options.subject), after = read_bench_file(options.subjects.front());
   for (const auto* file : {&before, &after}) {

@@ -106,8 +106,8 @@ std::string bake_text(const std::vector<BakedTarget>& targets, const LayerOutcom
     text += visible(target) + ": " + counted(report.linked, "program") + ", " + std::to_string(report.built) +
             " built now\n";
     for (const std::string& job : report.unfitted) {
-      text += "  job '" + visible(job) +
-              "' has no program for this target: the source can only be built on the device\n";
+      text +=
+          "  job '" + visible(job) + "' has no program for this target: the source can only be built on the device\n";
     }
   }
   if (layer == nullptr) return text;

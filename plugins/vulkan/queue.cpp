@@ -318,8 +318,8 @@ Result<UniqueFd> Queue::export_fence(std::uint64_t value) {
   if (Status status = fences_.supported(); !status.ok()) return status;
   if (Status lost = gpu_->alive(); !lost.ok()) return lost;
   if (value == 0 || value > last_) {
-    return not_found(gpu_->id() + ": submission " + std::to_string(value) +
-                     " does not exist, the last submission is " + std::to_string(last_));
+    return not_found(gpu_->id() + ": submission " + std::to_string(value) + " does not exist, the last submission is " +
+                     std::to_string(last_));
   }
   // A submission without commands: its semaphore is signalled after all that was submitted before.
   auto semaphore = fences_.signalled_by(last_ + 1);
@@ -402,10 +402,9 @@ Result<FenceResult> Queue::wait(std::uint64_t value, Deadline deadline) {
     const auto at = results_.find(value);
     if (at == results_.end()) {
       const bool never = value == 0 || value > last_;
-      return not_found(
-          "submission " + std::to_string(value) +
-          (never ? " does not exist, the last submission is " + std::to_string(last_)
-                 : std::string(": the result was already taken")));
+      return not_found("submission " + std::to_string(value) +
+                       (never ? " does not exist, the last submission is " + std::to_string(last_)
+                              : std::string(": the result was already taken")));
     }
     if (at->second) {
       Result<FenceResult> result = *std::move(at->second);

@@ -133,8 +133,7 @@ TEST_CASE("amdgpu_pm4: with the opt-in a real node tells its name") {
   const auto unknown = enumerate(fake, opted_in);
   CHECK(unknown[0].name == "AMD device 1002:744c at 0000:03:00.0");
   CHECK_FALSE(unknown[0].usable);
-  CHECK(unknown[0].why_not ==
-        "/dev/dri/renderD128: unknown chip: family 0, revision 0, expected gfx10.3 or gfx11");
+  CHECK(unknown[0].why_not == "/dev/dri/renderD128: unknown chip: family 0, revision 0, expected gfx10.3 or gfx11");
 }
 
 TEST_CASE("amdgpu_pm4: the opt-in is read from the plugin's section") {

@@ -188,9 +188,9 @@ TEST_CASE("kernel text: a lane of direct/blocked computes its block, group and c
   Conv2dSpec spec;
   spec.c = spec.k = 8, spec.groups = 2, spec.h = spec.w = 4, spec.r = spec.s = 3, spec.pad_y = spec.pad_x = 1;
   const auto main_text = [&spec](const std::string& lanes, const std::string& border) {
-    const KernelPlan plan = text_plan(spec, "direct/blocked:lanes=" + lanes +
-                                                ",k=4,x=4,y=2,packing=channels,view=storage,rows=looped,border=" +
-                                                border + ",workgroup=16");
+    const KernelPlan plan = text_plan(
+        spec, "direct/blocked:lanes=" + lanes +
+                  ",k=4,x=4,y=2,packing=channels,view=storage,rows=looped,border=" + border + ",workgroup=16");
     REQUIRE(plan.passes.size() == 2);
     return main_of(plan.passes[1].source.text);
   };

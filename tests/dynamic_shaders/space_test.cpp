@@ -474,9 +474,8 @@ TEST_CASE("space: the points of a row of four outputs, each once") {
     for (const View view : {View::storage, View::texels, View::image}) {
       const auto add = [&](const std::string& lanes, const std::string& workgroup) {
         const auto with = [&](const std::string& packing, const std::string& border) {
-          expected.insert("direct/blocked:lanes=" + lanes + "," + blocks + ",y=1,packing=" + packing +
-                          ",view=" + std::string(to_string(view)) + ",rows=looped,border=" + border +
-                          ",workgroup=" + workgroup);
+          expected.insert("direct/blocked:lanes=" + lanes + "," + blocks + ",y=1,packing=" + packing + ",view=" +
+                          std::string(to_string(view)) + ",rows=looped,border=" + border + ",workgroup=" + workgroup);
         };
         with("channels", "padded");
         with("channels", "guarded");

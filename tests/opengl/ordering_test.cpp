@@ -146,8 +146,7 @@ TEST_CASE("opengl: what a pass left in device memory is read after a barrier, by
   }
 }
 
-TEST_CASE("opengl: a staged read waits for its copy or for the loss of the context",
-          "[opengl][ordering]") {
+TEST_CASE("opengl: a staged read waits for its copy or for the loss of the context", "[opengl][ordering]") {
   constexpr unsigned innocent_context_reset = 0x8254;
   OpenGl gl = opened("staging");
   if (!gl.usable()) return;

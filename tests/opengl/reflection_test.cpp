@@ -220,20 +220,14 @@ TEST_CASE("opengl: reflection: unused resources are listed with their bindings",
     std::uint32_t number;
     std::vector<std::uint32_t> lengths;
   };
-  const Unused expected[] = {{ResourceKind::storage_block, "Pair[0]", "", 3, {}},
-                             {ResourceKind::storage_block, "Pair[1]", "", 4, {}},
-                             {ResourceKind::storage_block, "Pair[2]", "", 5, {}},
-                             {ResourceKind::uniform_block, "Params[0]", "", 7, {}},
-                             {ResourceKind::uniform_block, "Params[1]", "", 8, {}},
-                             {ResourceKind::storage_block, "Alone", "", 0, {}},
-                             {ResourceKind::uniform, "idle", "float", 0, {}},
-                             {ResourceKind::uniform, "table[0]", "float", 0, {2, 4}},
-                             {ResourceKind::uniform, "table[1]", "float", 0, {2, 4}},
-                             {ResourceKind::uniform, "looks", "sampler2D", 4, {2}},
-                             {ResourceKind::uniform, "spots[0].x", "float", 0, {}},
-                             {ResourceKind::uniform, "spots[1].x", "float", 0, {}},
-                             {ResourceKind::uniform, "spots[0].y", "vec2", 0, {}},
-                             {ResourceKind::uniform, "spots[1].y", "vec2", 0, {}}};
+  const Unused expected[] = {
+      {ResourceKind::storage_block, "Pair[0]", "", 3, {}},     {ResourceKind::storage_block, "Pair[1]", "", 4, {}},
+      {ResourceKind::storage_block, "Pair[2]", "", 5, {}},     {ResourceKind::uniform_block, "Params[0]", "", 7, {}},
+      {ResourceKind::uniform_block, "Params[1]", "", 8, {}},   {ResourceKind::storage_block, "Alone", "", 0, {}},
+      {ResourceKind::uniform, "idle", "float", 0, {}},         {ResourceKind::uniform, "table[0]", "float", 0, {2, 4}},
+      {ResourceKind::uniform, "table[1]", "float", 0, {2, 4}}, {ResourceKind::uniform, "looks", "sampler2D", 4, {2}},
+      {ResourceKind::uniform, "spots[0].x", "float", 0, {}},   {ResourceKind::uniform, "spots[1].x", "float", 0, {}},
+      {ResourceKind::uniform, "spots[0].y", "vec2", 0, {}},    {ResourceKind::uniform, "spots[1].y", "vec2", 0, {}}};
   const std::vector<ProgramResource>& found = reflection.interface.unused;
   REQUIRE(found.size() == std::size(expected));
   for (std::size_t i = 0; i < found.size(); ++i) {

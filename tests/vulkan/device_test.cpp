@@ -129,9 +129,9 @@ TEST_CASE("vulkan: an entry of another device or driver does not reach the drive
                 {cache + 16, "UUID"},
                 {cache + 31, "UUID"},
                 {36 + 3, "the stored module"},  // the number of its words
-                {40, "SPIR-V"},             // its magic number
-                {40 + 15, "SPIR-V"},        // its number of ids
-                {40 + 22, "SPIR-V"}};       // the length of its first instruction
+                {40, "SPIR-V"},                 // its magic number
+                {40 + 15, "SPIR-V"},            // its number of ids
+                {40 + 22, "SPIR-V"}};           // the length of its first instruction
   for (const auto& fault : faults) {
     INFO("byte " << fault.at);
     const auto loaded = device.load(source, with_byte(entry, fault.at, std::byte{0xff}));

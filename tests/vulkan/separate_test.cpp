@@ -112,8 +112,7 @@ TEST_CASE("vulkan: a sampler of integers does not filter", "[vulkan][interface][
 TEST_CASE("vulkan: what a job lacks for textures and samplers apart is named", "[vulkan][interface][separate]") {
   if (!Vulkan::instance().usable()) return;
   const std::string read = "texture(sampler2D(t, s), vec2(0.5)).r";
-  refuse(textured(apart, read),
-         "separate sampler s (binding 0): not provided by the job. Add samplers = { s = { ");
+  refuse(textured(apart, read), "separate sampler s (binding 0): not provided by the job. Add samplers = { s = { ");
   refuse(Kernel(apart, read).sampler("s"), "sampler texture2D t");
   refuse(textured(apart, read).sampler("s").sampler("more"), "samplers.more: the program has no such separate sampler");
   refuse(textured("uniform sampler2D t;\n", "texture(t, vec2(0.5)).r").sampler("s"),

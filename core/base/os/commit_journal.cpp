@@ -268,8 +268,7 @@ Result<CommitJournal> CommitJournal::open(const std::filesystem::path& path, Mis
     const bool is_short = error == EMFILE || error == ENFILE || error == ENOMEM;
     if (error != 0 && (is_short || ::lstat(path.c_str(), &found) != 0))
       return journal.failed("cannot be opened", error);
-    if (error == 0 && ::fstat(journal.file(), &found) != 0)
-      return journal.failed("attributes cannot be read", errno);
+    if (error == 0 && ::fstat(journal.file(), &found) != 0) return journal.failed("attributes cannot be read", errno);
     if (error == 0 && found.st_nlink == 0) continue;
     const bool is_private =
         S_ISREG(found.st_mode) && found.st_uid == ::geteuid() && found.st_nlink == 1 && (found.st_mode & 077) == 0;
@@ -297,8 +296,8 @@ Result<CommitJournal> CommitJournal::open(const std::filesystem::path& path, Mis
     }
     std::this_thread::sleep_for(pause);
   }
-  return unavailable("journal " + path.string() + ": timed out after " + std::to_string(patience.count()) + " s: " +
-                     holder_of(found) + " holds the lock. End that process");
+  return unavailable("journal " + path.string() + ": timed out after " + std::to_string(patience.count()) +
+                     " s: " + holder_of(found) + " holds the lock. End that process");
 }
 
 Result<std::vector<CommitUnit>> CommitJournal::read() const {

@@ -241,8 +241,7 @@ Generation generation_named(std::string_view target) {
 Result<std::string> Pm4Printer::print(std::span<const std::byte> stream, std::string_view target) noexcept {
   const Generation generation = generation_named(target);
   if (generation == Generation::invalid) {
-    return invalid_argument("target " + std::string(target) +
-                            ": expected gfx10.3 (gfx1030, …) or gfx11 (gfx1100, …)");
+    return invalid_argument("target " + std::string(target) + ": expected gfx10.3 (gfx1030, …) or gfx11 (gfx1100, …)");
   }
   return stream_text(stream, generation);
 }

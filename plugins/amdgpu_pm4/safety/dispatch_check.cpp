@@ -156,8 +156,7 @@ Status DispatchCheck::check_scratch(const RegisterShadow& registers) {
   const std::uint64_t ring = scratch_ring_bytes(capabilities_, size, scope_.shape.shader_engines);
   if (ring == 0 || slot < wanted) {
     return invalid_argument("TMPRING_SIZE is " + hex_text(size) + ": slots of " + text_of(slot) +
-                            " bytes in a ring of " + text_of(ring) + ", expected slots of at least " +
-                            text_of(wanted));
+                            " bytes in a ring of " + text_of(ring) + ", expected slots of at least " + text_of(wanted));
   }
   std::uint64_t base = 0;
   if (capabilities_.scratch_registers) {

@@ -383,8 +383,7 @@ Status PacketCheck::wait(Body body) {
   for (std::size_t back = 0; back < std::min(written_count_, written_.size()); ++back) {
     const Written& write = written_[(written_count_ - 1 - back) % written_.size()];
     if (write.va != va) continue;
-    if (!write.known)
-      return invalid_argument("waits at " + hex_text(va) + ", where the last written value is unknown");
+    if (!write.known) return invalid_argument("waits at " + hex_text(va) + ", where the last written value is unknown");
     if (satisfied(how, write.value & mask, reference)) return {};
     return invalid_argument("waits at " + hex_text(va) + " for reference " + hex_text(reference) +
                             ", but the value written there before is " + hex_text(write.value));

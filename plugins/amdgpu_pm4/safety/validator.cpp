@@ -119,8 +119,7 @@ Status check_buffer(const CommandBuffer& buffer, RangeFinder& finder) {
   if (size == 0 || size % buffer_granule != 0 || !indirect_buffer::size.holds(size)) {
     return invalid_argument("command buffer " + hex_text(buffer.va) + ": " + std::to_string(size) +
                             " dwords, expected a multiple of " + std::to_string(buffer_granule) + " from " +
-                            std::to_string(buffer_granule) + " to " +
-                            std::to_string(indirect_buffer::size.largest()));
+                            std::to_string(buffer_granule) + " to " + std::to_string(indirect_buffer::size.largest()));
   }
   return finder.check(buffer.va, 4 * std::uint64_t{size}, may_read, what);
 }

@@ -368,8 +368,8 @@ class Search {
     if (stopped()) return unavailable("tuning was stopped; finished measurements are kept");
     if (task_.won && !incumbent_failure_.ok()) {
       keep(field, Keep::failures);
-      return unavailable("the stored winner " + task_.incumbent + " is kept: measurement failed: " +
-                         incumbent_failure_.text());
+      return unavailable("the stored winner " + task_.incumbent +
+                         " is kept: measurement failed: " + incumbent_failure_.text());
     }
     if (finalists.empty()) {
       keep(field, Keep::all);

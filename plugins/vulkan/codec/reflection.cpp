@@ -70,10 +70,9 @@ class Reflector {
     out_.bindings.emplace_back();
     if (variable.storage == spv::StorageClassWorkgroup) return {};
     if (const std::string member = types_.overlapping(variable.type); !member.empty()) {
-      return invalid_argument(
-          name_of(variable) + ": " + member +
-          " overlaps the next bytes of the block. Give the array a length that is a number, not "
-          "an expression of specialization constants");
+      return invalid_argument(name_of(variable) + ": " + member +
+                              " overlaps the next bytes of the block. Give the array a length that is a number, not "
+                              "an expression of specialization constants");
     }
     if (variable.storage == spv::StorageClassPushConstant) return add_push_constants(variable);
     if (variable.used && variable.count == 0) {

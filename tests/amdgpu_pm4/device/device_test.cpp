@@ -213,8 +213,7 @@ TEST_CASE("device: local memory is given as asked for, or refused by its argumen
   CHECK(refused.error().code == StatusCode::invalid_argument);
   CHECK_THAT(refused.error().message, Catch::EndsWith("pass 0: argument 'a' has 18446744073709551600 bytes of "
                                                       "local memory, expected at most 65536"));
-  CHECK_THAT(submit(65536, 16).error().message,
-             Catch::Contains("the job adds 65552, expected at most 65536 together"));
+  CHECK_THAT(submit(65536, 16).error().message, Catch::Contains("the job adds 65552, expected at most 65536 together"));
 }
 
 TEST_CASE("device: a code object is a dialect of its own, and loads as it was serialized") {

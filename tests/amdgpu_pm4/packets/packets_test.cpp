@@ -116,9 +116,9 @@ TEST_CASE("pm4: consecutive fillers: two are printed, the others are counted") {
     CHECK(stream_text(stream, Generation::gfx11) == beginnings[fillers]);
     // Behind another packet they are counted anew.
     stream.insert(stream.end(), {0xC0001002, 7, 0xFFFF1000});
-    CHECK(stream_text(stream, Generation::gfx11) ==
-          beginnings[fillers] + place(fillers) + "c0001002  NOP\n" + place(fillers + 1) + "00000007    data\n" +
-              place(fillers + 2) + "ffff1000  NOP\n");
+    CHECK(stream_text(stream, Generation::gfx11) == beginnings[fillers] + place(fillers) + "c0001002  NOP\n" +
+                                                        place(fillers + 1) + "00000007    data\n" + place(fillers + 2) +
+                                                        "ffff1000  NOP\n");
   }
 }
 
@@ -159,9 +159,9 @@ std::vector<WordBits> words_of_packets() {
       {0xC0017602, 0, 0, offset_and_index},  // SET_SH_REG
       {0xC0017902, 0, 0, offset_and_index},  // SET_UCONFIG_REG
       {0xC0019B02, 0, 0, offset_and_index},  // SET_SH_REG_INDEX
-      {0xC0031502, 0, 3, initiator},     // DISPATCH_DIRECT
-      {0xC0021602, 0, 2, initiator},     // DISPATCH_INDIRECT
-      {0xC0065802,                       // ACQUIRE_MEM
+      {0xC0031502, 0, 3, initiator},         // DISPATCH_DIRECT
+      {0xC0021602, 0, 2, initiator},         // DISPATCH_INDIRECT
+      {0xC0065802,                           // ACQUIRE_MEM
        0,
        0,
        {{"PWS_STAGE_SEL", 11, 3, in_gfx11},

@@ -436,9 +436,9 @@ TEST_CASE("pm4 safety: wait functions, and rejection of waits that never end") {
     bool possible;
   };
   constexpr Awaited waits[] = {
-      {0, 0x10, 0, true},    {1, 0, ~0U, false},     {1, 1, ~0U, true},     {2, 0, 0, true},     {3, 0xF, 0xF, true},
-      {3, 0x10, 0xF, false}, {4, 0, 0, false},       {4, 1, 0, true},       {4, 0, 1, true},     {5, 0xF, 0xF, true},
-      {5, 0x10, 0xF, false}, {6, 0xE, 0xF, true},    {6, 0xF, 0xF, false},  {7, 0, ~0U, false},
+      {0, 0x10, 0, true},    {1, 0, ~0U, false},  {1, 1, ~0U, true},    {2, 0, 0, true},    {3, 0xF, 0xF, true},
+      {3, 0x10, 0xF, false}, {4, 0, 0, false},    {4, 1, 0, true},      {4, 0, 1, true},    {5, 0xF, 0xF, true},
+      {5, 0x10, 0xF, false}, {6, 0xE, 0xF, true}, {6, 0xF, 0xF, false}, {7, 0, ~0U, false},
   };
   for (const Awaited& each : waits) {
     CAPTURE(each.function, each.reference, each.mask);

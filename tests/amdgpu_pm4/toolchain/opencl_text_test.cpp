@@ -204,10 +204,9 @@ TEST_CASE("text: functions that call themselves are found, if the entry reaches 
   CHECK(cycle("int g(int n) { return h(n); }\nint h(int n) { return h(n); }\nint f(int n) { return g(n); }\n" +
               kernel) == "h");
   CHECK(cycle("void k() { k(); }") == "k");
-  for (const char* const body :
-       {"return f(n);", "return(f(n));", "if (n) return 1; else f(n); return 0;", "do f(n); while (n); return 0;",
-        "switch (n) { case f(0): break; } return 0;", "n = f(n); return n;", "f\n(n); return 0;",
-        "{ f(n); } return 0;"}) {
+  for (const char* const body : {"return f(n);", "return(f(n));", "if (n) return 1; else f(n); return 0;",
+                                 "do f(n); while (n); return 0;", "switch (n) { case f(0): break; } return 0;",
+                                 "n = f(n); return n;", "f\n(n); return 0;", "{ f(n); } return 0;"}) {
     INFO(body);
     CHECK(cycle("int f(int n) { " + std::string(body) + " }\n" + kernel) == "f");
   }

@@ -190,9 +190,10 @@ TEST_CASE("config: loops of a pipeline are nested at most eight deep", "[config]
   CHECK(texts(read_text(nested(8)).problems) == std::vector<std::string>{});
   const ConfigReading reading = read_text(nested(9));
   REQUIRE(reading.problems.size() == 1);
-  CHECK(reading.problems[0].message ==
-        "pipeline \"p\", step \"1\", step \"2\", step \"3\", step \"4\", step \"5\", step \"6\", step \"7\", step \"8\": "
-        "step: is nested more than 8 deep");
+  CHECK(
+      reading.problems[0].message ==
+      "pipeline \"p\", step \"1\", step \"2\", step \"3\", step \"4\", step \"5\", step \"6\", step \"7\", step \"8\": "
+      "step: is nested more than 8 deep");
   CHECK(reading.config.pipelines.empty());
 }
 

@@ -77,15 +77,15 @@ TEST_CASE("config::text: values at the limit of 64 bits, and above it only by a 
     INFO(beyond);
     const auto duration = parse_duration(beyond);
     REQUIRE_FALSE(duration);
-    CHECK(duration.error().message == "found \"" + std::string(beyond) +
-                                          "\", expected a duration such as \"10 s\": the number is too large");
+    CHECK(duration.error().message ==
+          "found \"" + std::string(beyond) + "\", expected a duration such as \"10 s\": the number is too large");
   }
   for (const char* const beyond : {"9223372036854775808", "8388608 TiB"}) {
     INFO(beyond);
     const auto size = parse_size(beyond);
     REQUIRE_FALSE(size);
-    CHECK(size.error().message == "found \"" + std::string(beyond) +
-                                      "\", expected a size such as \"50 MiB\": the number is too large");
+    CHECK(size.error().message ==
+          "found \"" + std::string(beyond) + "\", expected a size such as \"50 MiB\": the number is too large");
   }
   const auto largest = parse_size("8388607.5 TiB");
   REQUIRE(largest);

@@ -97,8 +97,7 @@ TEST_CASE("config: a file of more than the most bytes", "[config]") {
   const Folder folder;
   const std::filesystem::path file = folder.path() / "large.toml";
   std::ofstream(file) << std::string((4u << 20u) + 1, '\n');
-  CHECK(problems_of(file) ==
-        std::vector<std::string>{file.string() + ": found more than the limit of 4194304 bytes"});
+  CHECK(problems_of(file) == std::vector<std::string>{file.string() + ": found more than the limit of 4194304 bytes"});
 }
 
 TEST_CASE("config: KILN_CONFIG names the file where no file is given", "[config]") {

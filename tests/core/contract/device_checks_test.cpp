@@ -55,13 +55,11 @@ TEST_CASE("device checks: a buffer uses other memory only on devices that suppor
   };
   const std::string not_imported = "unsupported: d:0: memory cannot be imported by file descriptor";
   const std::vector<Case> cases{
-      {[&](BufferDesc& desc) { desc.host = memory; },
-       &DeviceInfo::wraps_host_memory,
+      {[&](BufferDesc& desc) { desc.host = memory; }, &DeviceInfo::wraps_host_memory,
        "unsupported: d:0: host memory cannot be wrapped as a buffer"},
       {[](BufferDesc& desc) { desc.import_fd = 0; }, &DeviceInfo::shares_memory, not_imported},
       {[](BufferDesc& desc) { desc.import_fd = 1; }, &DeviceInfo::shares_memory, not_imported},
-      {[&](BufferDesc& desc) { desc.part_of = &whole; },
-       &DeviceInfo::shares_buffers,
+      {[&](BufferDesc& desc) { desc.part_of = &whole; }, &DeviceInfo::shares_buffers,
        "unsupported: d:0: a buffer cannot be a part of another"}};
   for (const Case& one : cases) {
     CAPTURE(one.refusal);
@@ -86,8 +84,7 @@ TEST_CASE("device checks: a buffer needs a usage and a size from 1 byte to the d
   CHECK(check_buffer(info, storage_buffer(more_than_any_device)).text() == "ok");  // the most is not known
   info.max_buffer_bytes = 64;
   CHECK(check_buffer(info, storage_buffer(64)).text() == "ok");
-  CHECK(check_buffer(info, storage_buffer(65)).text() ==
-        "invalid_argument: d:0: a buffer of 65 bytes, the most is 64");
+  CHECK(check_buffer(info, storage_buffer(65)).text() == "invalid_argument: d:0: a buffer of 65 bytes, the most is 64");
 }
 
 TEST_CASE("device checks: each axis of a grid is from 1 to the device's limit", "[contract]") {

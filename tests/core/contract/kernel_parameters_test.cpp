@@ -107,7 +107,9 @@ TEST_CASE("kernel parameters: what cannot be tried is refused in words", "[contr
     return status.message;
   };
   CHECK_THAT(refusal([](auto& k) { k.parameters[1].texts.clear(); }), Contains("parameter UNROLL: has no values"));
-  CHECK_THAT(refusal([](auto& k) { k.parameters[0].texts = {"8", "8"}; }),
+  CHECK_THAT(refusal([](auto& k) {
+               k.parameters[0].texts = {"8", "8"};
+             }),
              Contains("parameter TILE: has value '8' twice"));
   CHECK_THAT(refusal([](auto& k) { k.parameters[0].texts = {"8\t"}; }),
              Contains("expected values of one printable line"));

@@ -134,8 +134,8 @@ TEST_CASE("kernel text: an included file takes the place of its #include, with #
 TEST_CASE("kernel text: strings with comment signs and escapes", "[kernel_text]") {
   const Folder folder;
   // Behind each string a comment begins: the directive in it names no file.
-  for (const char* literal : {"\"\"", "\"a\"", "\"\\\"\"", "\"\\\\\"", "\"a\\\\\\\"b\"", "\"//\"", "\"/*\"", "\"*/\"",
-                              "\"a\\\nb\""}) {
+  for (const char* literal :
+       {"\"\"", "\"a\"", "\"\\\"\"", "\"\\\\\"", "\"a\\\\\\\"b\"", "\"//\"", "\"/*\"", "\"*/\"", "\"a\\\nb\""}) {
     CAPTURE(literal);
     const std::string text = std::string("s = ") + literal + "; /*\n#include \"gone.glsl\"\n*/\nrest\n";
     CHECK(folder.text(text) == text);

@@ -75,8 +75,8 @@ TEST_CASE("program interface: bindings by position, by number and by name", "[co
   const ProgramInterface declared{{block("Offsets", 6), block("Letters", 5)}, {}};
   UserKernelSpec spec = kernel({buffer(Access::read, 8), buffer(Access::read_write, 8)});
   check_refused(declared, spec,
-                {"storage block Offsets (binding 6)", "storage block Letters (binding 5)",
-                 "not provided by the job", "the job provides binding 0, binding 1"});
+                {"storage block Offsets (binding 6)", "storage block Letters (binding 5)", "not provided by the job",
+                 "the job provides binding 0, binding 1"});
   spec.bindings[0].number = 6;
   spec.bindings[1].name = "Letters";
   auto sources = provide(declared, spec);
@@ -247,8 +247,7 @@ TEST_CASE("program interface: a sampler without a texture has a filter, a wrap a
   state.kind = ResourceKind::sampler_state;
   state.name = "s";
   state.element = ElementType::f32;
-  check_refused({{state}, {}}, kernel({}),
-                {"separate sampler s: not provided by the job. Add samplers = { s = "});
+  check_refused({{state}, {}}, kernel({}), {"separate sampler s: not provided by the job. Add samplers = { s = "});
   UserKernelSpec spec = kernel({buffer(Access::read, 8)});
   spec.bindings[0] = {};
   spec.bindings[0].kind = BindingKind::sampler_state;
@@ -312,8 +311,8 @@ TEST_CASE("program interface: of a large block, missing and mistyped values are 
   const std::string& message = sources.error().message;
   INFO(message);
   CHECK(message.size() < 4000);
-  CHECK_THAT(message, Contains("Table.data[3].a: not provided by the job") &&
-                          !Contains("Table.data[4].a: not") && Contains("996 more problems in uniform block Table"));
+  CHECK_THAT(message, Contains("Table.data[3].a: not provided by the job") && !Contains("Table.data[4].a: not") &&
+                          Contains("996 more problems in uniform block Table"));
   CHECK_THAT(message,
              Contains("Tabel.data[0].a: the program has no such uniform (it has uniform int Table.data[0].a, ") &&
                  Contains(" and 992 more)") && Contains("996 more problems in Tabel"));

@@ -205,8 +205,7 @@ TEST_CASE("texture match: formats that do not fit are refused with both sides", 
   CHECK_THAT(refused(Access::read, DType::u8, 4, ImageFormat::rgba8i),
              Contains("takes floating-point numbers, and the format is rgba8i"));
   CHECK_THAT(refused(Access::write, DType::u8, 3, ImageFormat::rgba8),
-             Contains("has format rgba8 with 4 channels") &&
-                 Contains("uint8 [2, 3, 3] with 3 channels. Add format"));
+             Contains("has format rgba8 with 4 channels") && Contains("uint8 [2, 3, 3] with 3 channels. Add format"));
   CHECK_THAT(refused(Access::read, DType::u8, 4, ImageFormat::rg8), Contains("so some channels would be lost"));
   CHECK(match_texture(image, given(Access::read, DType::u8, {2, 3, 2}, ImageFormat::rgba8)));  // the others are 0, 0, 1
   CHECK_THAT(refused(Access::read, DType::u16, 4, ImageFormat::rgb10_a2),

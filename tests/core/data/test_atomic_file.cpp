@@ -162,7 +162,8 @@ TEST_CASE("AtomicFile: a write that the system refuses leaves the old file", "[a
   CHECK(folder.entries() == 1);
 }
 
-TEST_CASE("AtomicFile: the next writer removes the temporary file of an ended writer and no other file", "[atomic_file]") {
+TEST_CASE("AtomicFile: the next writer removes the temporary file of an ended writer and no other file",
+          "[atomic_file]") {
   const ScratchFolder folder;
   // In a child, which ends without destructors. 9: a file system without nameless files cannot be imitated here.
   const auto write_in_child = [&](bool commits) {

@@ -207,10 +207,9 @@ TEST_CASE("journal: old content that cannot be renamed back keeps its temporary 
     const SettledCommits settled = left.folders.settle();
     CHECK(settled.notes.empty());
     REQUIRE(settled.problems.size() == 1);
-    CHECK_THAT(settled.problems.front(),
-               Contains("cannot be completed now: file " + unnameable.string() + ": cannot rename " +
-                        temporary.filename().string() + " to nnn") &&
-                   Contains("File name too long. The next run tries again"));
+    CHECK_THAT(settled.problems.front(), Contains("cannot be completed now: file " + unnameable.string() +
+                                                  ": cannot rename " + temporary.filename().string() + " to nnn") &&
+                                             Contains("File name too long. The next run tries again"));
     CHECK(left.folders.contents() == Contents{{left.folders.one("a").string(), "old a"},
                                               {left.folders.one("b").string(), "old b"},
                                               {temporary.string(), "old n"}});
@@ -238,8 +237,8 @@ TEST_CASE("journal: an unreadable one names only the outputs of the temporary fi
   for (const char* const suffix : {".tmp", ".old"}) {
     const fs::path temporary = folders.one(".kiln-" + token + suffix);
     write_contents(temporary, "old a");
-    CHECK(folders.settle().problems == Problems{begin + folders.one("a").string() + ". Their other versions: " +
-                                                temporary.string() + end});
+    CHECK(folders.settle().problems ==
+          Problems{begin + folders.one("a").string() + ". Their other versions: " + temporary.string() + end});
     // Of an output that is not there now.
     fs::rename(folders.one("a"), folders.one("away"));
     CHECK(folders.settle().problems ==

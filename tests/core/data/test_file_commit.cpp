@@ -352,8 +352,7 @@ TEST_CASE("commit: a stop ends the wait for a process that commits, and its numb
 }
 
 // A journal that is not on the disk before the first name could leave a crashed machine with new files beside old ones.
-TEST_CASE("commit: contents and journal are flushed once, before the first rename",
-          "[unsanitized]") {
+TEST_CASE("commit: contents and journal are flushed once, before the first rename", "[unsanitized]") {
   struct Case {
     std::vector<std::size_t> units;  // their numbers of files
     std::size_t files = 0, file_systems = 0;

@@ -152,9 +152,9 @@ TEST_CASE("job request: values that their type cannot hold are refused", "[job_r
              Catch::StartsWith("invalid_argument: bindings[0]: value -35000") &&
                  Catch::EndsWith(": out of range for float32"));
   for (const double value : {65520.0, -65520.0, 70000.5}) {
-    CHECK_THAT(failure_of(kernel_job(folder, values_of(DType::f16, {value}))).text(),
-               Catch::StartsWith("invalid_argument: bindings[0]: value ") &&
-                   Catch::EndsWith(": out of range for float16"));
+    CHECK_THAT(
+        failure_of(kernel_job(folder, values_of(DType::f16, {value}))).text(),
+        Catch::StartsWith("invalid_argument: bindings[0]: value ") && Catch::EndsWith(": out of range for float16"));
   }
   CHECK_THAT(failure_of(kernel_job(folder, values_of(DType::f32, {1, 2, 3}, {2}))).text(),
              Catch::Contains("values: found 3, expected 2 for shape [2]"));

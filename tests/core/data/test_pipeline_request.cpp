@@ -102,8 +102,8 @@ TEST_CASE("pipeline request: a tensor has the type and shape that its step write
     if (!declared.found.empty()) {
       REQUIRE_FALSE(request);
       CHECK(request.error().code == StatusCode::invalid_argument);
-      CHECK(request.error().message == "pipeline 'p': step 'sum': tensor 'y' is " + declared.found +
-                                           ", the step writes float32 [2, 3]");
+      CHECK(request.error().message ==
+            "pipeline 'p': step 'sum': tensor 'y' is " + declared.found + ", the step writes float32 [2, 3]");
       continue;
     }
     INFO((request ? std::string() : request.error().text()));
@@ -113,9 +113,9 @@ TEST_CASE("pipeline request: a tensor has the type and shape that its step write
     CHECK(request->pipeline.tensors[1].dtype == DType::f32);
     CHECK(request->pipeline.tensors[1].shape == Shape{2, 3});
   }
-  const auto request = data::make_request(
-      pipeline_of({pipeline_tensor("x", "random:1", DType::f32, {2, 3})}, add_step("x", "x", "new")),
-      data::Contents::check);
+  const auto request =
+      data::make_request(pipeline_of({pipeline_tensor("x", "random:1", DType::f32, {2, 3})}, add_step("x", "x", "new")),
+                         data::Contents::check);
   REQUIRE(request);
   REQUIRE(request->pipeline.tensors.size() == 2);
   CHECK(request->pipeline.tensors[1].name == "new");
@@ -142,10 +142,9 @@ TEST_CASE("pipeline request: an error about an unknown tensor lists the known te
 
 TEST_CASE("pipeline request: a kernel reads and writes the tensors of its bindings", "[pipeline_request]") {
   for (const Access access : {Access::read, Access::read_write}) {
-    const auto request =
-        data::make_request(pipeline_of({pipeline_tensor("x", "random:1", DType::f32, {2, 3})},
-                                       kernel_step(step_binding(access, "x"))),
-                           data::Contents::check);
+    const auto request = data::make_request(
+        pipeline_of({pipeline_tensor("x", "random:1", DType::f32, {2, 3})}, kernel_step(step_binding(access, "x"))),
+        data::Contents::check);
     INFO((request ? std::string() : request.error().text()));
     REQUIRE(request);
     REQUIRE(request->pipeline.steps.size() == 1);
@@ -163,9 +162,8 @@ TEST_CASE("pipeline request: a kernel reads and writes the tensors of its bindin
 
 TEST_CASE("pipeline request: an error about a binding names the binding and the tensor", "[pipeline_request]") {
   const auto message_of = [](const KernelBindingConfig& binding) {
-    const Status status = refused_pipeline(
-        pipeline_of({pipeline_tensor("x", "random:1", DType::f32, {2, 3}), pipeline_tensor("later", "")},
-                    kernel_step(binding)));
+    const Status status = refused_pipeline(pipeline_of(
+        {pipeline_tensor("x", "random:1", DType::f32, {2, 3}), pipeline_tensor("later", "")}, kernel_step(binding)));
     CHECK(status.code == StatusCode::invalid_argument);
     return status.message;
   };
@@ -203,14 +201,10 @@ TEST_CASE("pipeline request: a texture is a picture if its tensor fits a PNG", "
     bool is_picture;
   };
   const Case cases[] = {
-      {BindingKind::image, "bytes.png", DType::u8, true},
-      {BindingKind::sampler, "bytes.png", DType::u8, true},
-      {BindingKind::buffer, "bytes.png", DType::u8, false},
-      {BindingKind::image, "words.png", DType::u16, true},
-      {BindingKind::image, "bytes.npy", DType::u8, false},
-      {BindingKind::sampler, "words.npy", DType::u16, false},
-      {BindingKind::buffer, "words.npy", DType::u16, false},
-      {BindingKind::image, "bytes.png", DType::invalid, false},
+      {BindingKind::image, "bytes.png", DType::u8, true},    {BindingKind::sampler, "bytes.png", DType::u8, true},
+      {BindingKind::buffer, "bytes.png", DType::u8, false},  {BindingKind::image, "words.png", DType::u16, true},
+      {BindingKind::image, "bytes.npy", DType::u8, false},   {BindingKind::sampler, "words.npy", DType::u16, false},
+      {BindingKind::buffer, "words.npy", DType::u16, false}, {BindingKind::image, "bytes.png", DType::invalid, false},
   };
   const auto is_picture = [&](const KernelBindingConfig& binding, std::vector<KernelBindingConfig> tensors) {
     PipelineConfig config = pipeline_of(std::move(tensors), kernel_step(binding));

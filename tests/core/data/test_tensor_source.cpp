@@ -215,9 +215,9 @@ TEST_CASE("tensor source: the type and shape before reading a file equal the ten
 TEST_CASE("tensor source: a note reports dropped alpha channels, and only those", "[tensor_source]") {
   const ScratchFolder folder;
   for (const std::int64_t channels : {1, 2, 3, 4}) {
-    REQUIRE(data::store_tensor(folder / (std::to_string(channels) + ".png"),
-                               *random_of(DType::f32, {1, channels, 2, 2}, 1))
-                .ok());
+    REQUIRE(
+        data::store_tensor(folder / (std::to_string(channels) + ".png"), *random_of(DType::f32, {1, channels, 2, 2}, 1))
+            .ok());
   }
   const auto note_of = [&](const std::string& role, std::int64_t own) {
     return role + ": file " + (folder / (std::to_string(own) + ".png")).string() +
@@ -231,15 +231,9 @@ TEST_CASE("tensor source: a note reports dropped alpha channels, and only those"
     bool noted;
   };
   const Case cases[] = {
-      {1, 1, Alpha::keep, false},
-      {3, 3, Alpha::keep, false},
-      {2, 2, Alpha::keep, false},
-      {4, 4, Alpha::keep, false},
-      {2, 1, Alpha::keep, true},
-      {4, 3, Alpha::keep, true},
-      {2, 1, Alpha::drop, false},
-      {4, 3, Alpha::drop, false},
-      {2, 1, Alpha::premultiply, false},
+      {1, 1, Alpha::keep, false},        {3, 3, Alpha::keep, false}, {2, 2, Alpha::keep, false},
+      {4, 4, Alpha::keep, false},        {2, 1, Alpha::keep, true},  {4, 3, Alpha::keep, true},
+      {2, 1, Alpha::drop, false},        {4, 3, Alpha::drop, false}, {2, 1, Alpha::premultiply, false},
       {4, 3, Alpha::premultiply, false},
   };
   for (const Case& each : cases) {

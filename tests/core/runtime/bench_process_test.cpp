@@ -125,10 +125,10 @@ bool comes_about(const Condition& condition) {
 TEST_CASE("runtime::bench_lines: a setup is equal after writing and reading", "[runtime][tuning]") {
   Conv2dSpec conv;
   std::int64_t next = 2;
-  for (const auto number : {&Conv2dSpec::n, &Conv2dSpec::c, &Conv2dSpec::h, &Conv2dSpec::w, &Conv2dSpec::k,
-                            &Conv2dSpec::r, &Conv2dSpec::s, &Conv2dSpec::stride_y, &Conv2dSpec::stride_x,
-                            &Conv2dSpec::pad_y, &Conv2dSpec::pad_x, &Conv2dSpec::dilation_y, &Conv2dSpec::dilation_x,
-                            &Conv2dSpec::groups}) {
+  for (const auto number :
+       {&Conv2dSpec::n, &Conv2dSpec::c, &Conv2dSpec::h, &Conv2dSpec::w, &Conv2dSpec::k, &Conv2dSpec::r, &Conv2dSpec::s,
+        &Conv2dSpec::stride_y, &Conv2dSpec::stride_x, &Conv2dSpec::pad_y, &Conv2dSpec::pad_x, &Conv2dSpec::dilation_y,
+        &Conv2dSpec::dilation_x, &Conv2dSpec::groups}) {
     conv.*number = next++;
   }
   conv.bias = Bias::per_channel;
@@ -215,8 +215,7 @@ TEST_CASE("runtime::bench_lines: answers and failures are equal after writing an
   CHECK(answer_of("no JSON").error().code == StatusCode::internal);
 }
 
-TEST_CASE("runtime::bench_child: measures a layer and compares it with its reference",
-          "[runtime][tuning]") {
+TEST_CASE("runtime::bench_child: measures a layer and compares it with its reference", "[runtime][tuning]") {
   FixtureBench bench;
   if (GENERATE(false, true)) {
     GemmSpec gemm{5, 4, 7};
@@ -256,8 +255,7 @@ TEST_CASE("runtime::bench_child: measures a layer and compares it with its refer
   }
 }
 
-TEST_CASE("runtime::bench_child: groups kernel variants by outputs, which a later process reads",
-          "[runtime][tuning]") {
+TEST_CASE("runtime::bench_child: groups kernel variants by outputs, which a later process reads", "[runtime][tuning]") {
   FixtureBench bench;
   const auto tensor = HostTensor::create(DType::f32, {16}).value();
   for (std::size_t i = 0; i < 16; ++i) tensor->as<float>()[i] = static_cast<float>(i + 1);

@@ -225,8 +225,7 @@ TEST_CASE("runtime::build_frames: requests, programs and gaps are equal after se
   CHECK(build_opened_of(frame_of(request)).error().code == StatusCode::internal);
 }
 
-TEST_CASE("runtime::build_frames: a failure keeps its message, and its code if compilers can return it",
-          "[runtime]") {
+TEST_CASE("runtime::build_frames: a failure keeps its message, and its code if compilers can return it", "[runtime]") {
   const std::pair<StatusCode, StatusCode> codes[] = {
       {StatusCode::invalid_argument, StatusCode::invalid_argument},
       {StatusCode::not_found, StatusCode::not_found},

@@ -190,8 +190,7 @@ TEST_CASE("runtime::driver_cache: a folder that others can change is named, and 
   }
 }
 
-TEST_CASE("runtime::driver_cache: a file without enough space is reported and removed",
-          "[runtime][driver_cache]") {
+TEST_CASE("runtime::driver_cache: a file without enough space is reported and removed", "[runtime][driver_cache]") {
   const Place place;
   REQUIRE(prepare_driver_cache(place.folder).ok());
   REQUIRE(fs::remove(place.index));

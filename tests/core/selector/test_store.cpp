@@ -213,8 +213,7 @@ TEST_CASE("selector store: one bad record does not take the others with it, and 
   CHECK(lines.mention("1 of 3 records ignored: line 3: " + validator));
 }
 
-TEST_CASE("selector store: an error about a record names the missing or wrong field",
-          "[selector]") {
+TEST_CASE("selector store: an error about a record names the missing or wrong field", "[selector]") {
   const auto model = taught("good", 4);
   const std::string line = line_of(model.arms().begin()->first, model.arms().begin()->second);
   const Json record = parse_json(line.substr(17));

@@ -88,8 +88,7 @@ TEST_CASE("kiln report: a field that is not as expected is named with its place 
           "cache.shared.hits: expected a whole number of at least 0, found -1");
   json without = run;
   without["jobs"][0]["ms"].erase("first_result");
-  CHECK_THAT(refusal_of(folder, without.dump()).why,
-             Contains("jobs[0].ms.first_result") && Contains("no such member"));
+  CHECK_THAT(refusal_of(folder, without.dump()).why, Contains("jobs[0].ms.first_result") && Contains("no such member"));
   const json trace{
       {"traceEvents", json::array({{{"ph", "X"}, {"name", "device"}, {"pid", 1}, {"tid", 1}, {"ts", 0}}})}};
   CHECK_THAT(refusal_of(folder, trace.dump()).why, Contains("traceEvents[0].dur"));

@@ -245,13 +245,13 @@ void bind_buffer_range(unsigned target, unsigned index, unsigned name, long offs
 bool makes_context(void* device) {
   constexpr unsigned device_platform = 0x313F, opengl_api = 0x30A2;
   constexpr int version_4_3_core[] = {0x3098, 4, 0x30FB, 3, 0x30FD, 1, egl_none};
-  void* const display = real_as<void*(unsigned, void*, const int*)>("eglGetPlatformDisplayEXT")(device_platform, device,
-                                                                                               nullptr);
+  void* const display =
+      real_as<void*(unsigned, void*, const int*)>("eglGetPlatformDisplayEXT")(device_platform, device, nullptr);
   if (display == nullptr) return false;
   if (real_as<unsigned(void*, int*, int*)>("eglInitialize")(display, nullptr, nullptr) == 0) return false;
   if (real_as<unsigned(unsigned)>("eglBindAPI")(opengl_api) == 0) return false;
-  void* const context = real_as<void*(void*, void*, void*, const int*)>("eglCreateContext")(display, nullptr, nullptr,
-                                                                                          version_4_3_core);
+  void* const context =
+      real_as<void*(void*, void*, void*, const int*)>("eglCreateContext")(display, nullptr, nullptr, version_4_3_core);
   if (context == nullptr) return false;
   const auto make_current = real_as<unsigned(void*, void*, void*, void*)>("eglMakeCurrent");
   const bool is_current = make_current(display, nullptr, nullptr, context) != 0;

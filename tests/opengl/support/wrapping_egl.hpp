@@ -27,7 +27,7 @@ struct EglSwitches {
   std::string extra_nodes[2];  // not empty: a listed device with this render node, which cannot be opened
   std::string software_node;   // not empty: what a listed software device says is its render node
   std::atomic<int> programs{0}, textures{0}, buffers{0};  // counted: made, and not deleted yet
-  std::atomic<unsigned> counter_buffers{0};  // bit i: a buffer is bound at point i of the atomic counters
+  std::atomic<unsigned> counter_buffers{0};               // bit i: a buffer is bound at point i of the atomic counters
 };
 
 EglSwitches& egl_switches() noexcept;

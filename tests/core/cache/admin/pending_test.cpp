@@ -165,16 +165,16 @@ TEST_CASE("cache::pending: publishing returns the outcome and the stored bytes o
     std::uint64_t bytes;
     Rejection reason;
   };
-  for (const Case& each : {Case{"new", Publication::stored, bytes, Rejection::none},
-                           Case{"new", Publication::gone, 0, Rejection::none},  // moved by the first call
-                           Case{"stored before", Publication::already, 0, Rejection::none},
-                           Case{"stored before", Publication::gone, 0, Rejection::none},
-                           Case{"bad", Publication::rejected, 0, Rejection::corrupt},
-                           Case{"bad", Publication::gone, 0, Rejection::none},
-                           Case{"never built", Publication::gone, 0, Rejection::none}}) {
+  for (const Case& each :
+       {Case{"new", Publication::stored, bytes, Rejection::none},
+        Case{"new", Publication::gone, 0, Rejection::none},  // moved by the first call
+        Case{"stored before", Publication::already, 0, Rejection::none},
+        Case{"stored before", Publication::gone, 0, Rejection::none},
+        Case{"bad", Publication::rejected, 0, Rejection::corrupt}, Case{"bad", Publication::gone, 0, Rejection::none},
+        Case{"never built", Publication::gone, 0, Rejection::none}}) {
     CAPTURE(each.text);
-    const auto published = publish_pending(*root, device_folder_name(place.device.info()),
-                                           key_for(each.text, place.device).digest, key);
+    const auto published =
+        publish_pending(*root, device_folder_name(place.device.info()), key_for(each.text, place.device).digest, key);
     REQUIRE(published);
     CHECK(published->outcome == each.outcome);
     CHECK(published->bytes == each.bytes);
