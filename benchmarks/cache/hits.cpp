@@ -158,7 +158,7 @@ void handle(benchmark::State& state) {
 void job(benchmark::State& state) {
   Filled& all = filled();
   each_draw_guarded(state, [&](std::uint16_t number, const Guard& guard) {
-    const auto keyed = all.memo.find(all.specs[number], all.device, 0);
+    const KeyedPlan* const keyed = all.memo.find(all.specs[number], all.device, 0);
     return all.cache->find(keyed->passes.front().digest, all.device, guard);
   });
 }

@@ -174,14 +174,14 @@ std::optional<std::uint64_t> spec_hash(const KernelSpec& spec) noexcept {
   });
 }
 
-std::shared_ptr<const KeyedPlan> PlanMemo::find(const KernelSpec& spec, const Device& device,
-                                                std::uint64_t revision) const noexcept {
+// flatten: hashes of a constant length are a few instructions in line, and calls otherwise.
+[[gnu::flatten]] const KeyedPlan* PlanMemo::find(const KernelSpec& spec, const Device& device,
+                                                 std::uint64_t revision) const noexcept {
   const auto hash = spec_hash(spec);
   if (!hash) return nullptr;
-  const Entry* entry = table_.find(with_device(*hash, device), [&](const Entry& each) {
+  return table_.find(with_device(*hash, device), [&](const Entry& each) {
     return each.device == &device && each.revision.load(std::memory_order_acquire) == revision && same(each.spec, spec);
   });
-  return entry == nullptr ? nullptr : entry->plan;
 }
 
 std::shared_ptr<const KeyedPlan> PlanMemo::insert(const KernelSpec& spec, const Device& device, std::uint64_t revision,
@@ -191,18 +191,18 @@ std::shared_ptr<const KeyedPlan> PlanMemo::insert(const KernelSpec& spec, const 
   const std::uint64_t hash_of_both = with_device(*hash, device);
   const std::lock_guard lock(mutex_);
   const Entry* const known = table_.find(hash_of_both, [&](const Entry& each) {
-    return each.device == &device && same(each.spec, spec) && same_programs(*each.plan, *plan);
+    return each.device == &device && same(each.spec, spec) && same_programs(each, *plan);
   });
   if (known != nullptr) {
     if (known->revision.load(std::memory_order_relaxed) < revision) {
       known->revision.store(revision, std::memory_order_release);
     }
-    return known->plan;
+    return known->shared_from_this();
   }
   if (entries_.size() >= most_plans || find(spec, device, revision) != nullptr) return plan;
-  entries_.emplace_back(new Entry{plan, &device, revision, hash_of_both, spec});
+  entries_.push_back(std::make_shared<const Entry>(*plan, device, revision, hash_of_both, spec));
   if (auto cells = table_.insert(*entries_.back())) outgrown_.push_back(std::move(cells));
-  return plan;
+  return entries_.back();
 }
 
 namespace {
@@ -251,7 +251,9 @@ Result<Plan> Planner::plan(const RunRequest& request, const Device& device, cons
   const auto [generator, dialect] = generator_for(device.info(), &request.spec);
   const std::uint64_t revision = generator->revision();
   if (variant.empty()) {
-    if (auto known = memo_.find(request.spec, device, revision)) return Plan{generator, dialect, std::move(known)};
+    if (const auto* known = memo_.find(request.spec, device, revision)) {
+      return Plan{generator, dialect, known->shared_from_this()};
+    }
   }
   auto keyed = generate(request, device, *generator, dialect, variant);
   if (!keyed) return std::move(keyed).error();

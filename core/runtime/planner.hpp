@@ -70,7 +70,11 @@ std::string work_name(const KernelSpec& spec, const std::string& device);
 // change.
 // Thread-safety: every method from any thread; find() takes no lock. Ownership: shares its plans.
 
-struct KeyedPlan {
+struct KeyedPlan : std::enable_shared_from_this<KeyedPlan> {
+  explicit KeyedPlan(std::shared_ptr<const KernelPlan> plan, std::vector<ProgramKey> prepare = {},
+                     std::vector<ProgramKey> passes = {})
+      : plan(std::move(plan)), prepare(std::move(prepare)), passes(std::move(passes)) {}
+
   std::shared_ptr<const KernelPlan> plan;
   std::vector<ProgramKey> prepare;  // of plan->prepare
   std::vector<ProgramKey> passes;   // of plan->passes
@@ -78,16 +82,19 @@ struct KeyedPlan {
 
 class PlanMemo {
  public:
-  // nullptr: not stored for this `revision` of the generator.
-  std::shared_ptr<const KeyedPlan> find(const KernelSpec& spec, const Device& device,
-                                        std::uint64_t revision) const noexcept;
+  // nullptr: not stored for this `revision` of the generator. The plan exists as long as the memo; shared_from_this()
+  // shares it for longer.
+  const KeyedPlan* find(const KernelSpec& spec, const Device& device, std::uint64_t revision) const noexcept;
   // Stores the plan if there is room, and returns it. An equal plan of an earlier revision is reused for the new one.
   std::shared_ptr<const KeyedPlan> insert(const KernelSpec& spec, const Device& device, std::uint64_t revision,
                                           std::shared_ptr<const KeyedPlan> plan);
 
  private:
-  struct alignas(64) Entry {
-    std::shared_ptr<const KeyedPlan> plan;
+  struct alignas(64) Entry : KeyedPlan {
+    Entry(const KeyedPlan& plan, const Device& device, std::uint64_t revision, std::uint64_t hash,
+          const KernelSpec& spec)
+        : KeyedPlan(plan), device(&device), revision(revision), hash_of_both(hash), spec(spec) {}
+
     const Device* device;
     mutable std::atomic<std::uint64_t> revision;  // newest revision that gave this plan
     std::uint64_t hash_of_both;                   // hash of spec and device
@@ -98,7 +105,7 @@ class PlanMemo {
 
   mutable std::mutex mutex_;  // guards insert()
   ReadMostlyTable<const Entry> table_{512};
-  std::vector<std::unique_ptr<const Entry>> entries_;
+  std::vector<std::shared_ptr<const Entry>> entries_;
   std::vector<std::shared_ptr<const void>> outgrown_;  // former table cells that readers may still use
 };
 

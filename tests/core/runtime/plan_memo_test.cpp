@@ -49,9 +49,9 @@ TEST_CASE("runtime::PlanMemo: a plan that another revision gives as well takes n
   for (std::uint64_t revision = 2; revision <= 5000; ++revision) {
     CHECK(memo.insert(layer(8), device, revision, plan_named("eight")) == first);
   }
-  CHECK(memo.find(layer(8), device, 5000) == first);
+  CHECK(memo.find(layer(8), device, 5000) == first.get());
   CHECK(memo.insert(layer(8), device, 3, plan_named("eight")) == first);  // of who was late
-  CHECK(memo.find(layer(8), device, 5000) == first);
+  CHECK(memo.find(layer(8), device, 5000) == first.get());
   memo.insert(layer(8), device, 5001, plan_named("other"));
   CHECK(memo.find(layer(8), device, 5001)->plan->variant == "other");
   memo.insert(layer(9), device, 5001, plan_named("nine"));  // there is room
