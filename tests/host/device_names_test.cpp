@@ -82,7 +82,7 @@ TEST_CASE("a mistyped device gets the nearest one") {
   }
   const Finished empty = run_kiln({"run", file, "--device", "", "--cache-dir", folder / "cache"});
   CHECK(empty.status == 2);
-  CHECK_THAT(empty.err, Contains("expected the id of a device"));
+  CHECK_THAT(empty.err, Contains("expected auto or a device id, as listed by `kiln devices`"));
 }
 
 TEST_CASE("unknown devices of a file are all named, each at its place, before a job runs") {

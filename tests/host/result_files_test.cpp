@@ -218,7 +218,7 @@ TEST_CASE("results: two results in one file are refused, by whatever names") {
   refused(jobs.run(R"({ output = "src.npy", shape = [64] })"), "an input of the job");
   const std::string twice = Jobs::job("a", R"({ output = "out.npy", shape = [64] })") +
                             Jobs::job("b", R"({ output = "link.npy", shape = [64] })");
-  refused(jobs.run_text(twice), "written by job 'a' already");
+  refused(jobs.run_text(twice), "is already written by job 'a', and no job in between reads the file");
   CHECK_FALSE(jobs.exists("out.npy"));
   // What a job between them reads is not lost, and jobs may pass a file on.
   const std::string chain = Jobs::job("a", R"({ output = "out.npy", shape = [64] })") +

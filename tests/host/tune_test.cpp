@@ -353,10 +353,10 @@ TEST_CASE("kiln report: shows every complete record of a tuning database and rej
 
   const struct {
     std::string text, says;
-  } cases[] = {{"kiln-tuning 2\n", "form '2', expected '1'"},
-               {"kiln-tuning 1\nno record\n", "1 line, expected one whole record"},
-               {"{\"schema\": 1}", "a JSON document of no known kind"},
-               {"{\"kind\":", "found 8 bytes that are none"},
+  } cases[] = {{"kiln-tuning 2\n", "format version '2', expected '1'"},
+               {"kiln-tuning 1\nno record\n", "1 damaged line, expected at least 1 valid record"},
+               {"{\"schema\": 1}", "unknown kind of JSON document"},
+               {"{\"kind\":", "expected one complete document, found 8 bytes"},
                {"a,b\n1,2\n", "not recognised"},
                {"", "is empty"}};
   for (const auto& one : cases) {

@@ -95,21 +95,20 @@ TEST_CASE("bare device: accepts sources and rejects bad dialects, bindings and v
     for (std::size_t at = 0; at < 3; ++at) {
       source.views = {View::storage, View::storage, View::storage};
       source.views[at] = view;
-      CHECK(d.built(source) == "invalid_argument: amdgpu:0: binding " + std::to_string(at) + " is viewed as " + name +
-                                   ", the device has storage only");
+      CHECK(d.built(source) == "invalid_argument: amdgpu:0: binding " + std::to_string(at) + " has view " + name + ", expected storage");
     }
   }
 
   source = good;
   source.bindings.assign(64, Access::read);
-  CHECK_THAT(d.built(source), Catch::StartsWith("invalid_argument: amdgpu:0: kernel 'saxpy' takes 3 arguments, the "
-                                                "source has 64 bindings"));
+  CHECK_THAT(d.built(source), Catch::StartsWith("invalid_argument: amdgpu:0: kernel 'saxpy' takes 3 arguments, found "
+                                                "64 bindings"));
   source.bindings.assign(65, Access::read);
-  CHECK(d.built(source) == "invalid_argument: amdgpu:0: 65 bindings, the most is 64");
+  CHECK(d.built(source) == "invalid_argument: amdgpu:0: 65 bindings, expected at most 64");
 
   source = good;
   source.dialect = Dialect::glsl;
-  CHECK(d.built(source) == "unsupported: amdgpu:0: source in glsl, the device takes opencl_c and code_object");
+  CHECK(d.built(source) == "unsupported: amdgpu:0: source in glsl, expected opencl_c or code_object");
   CHECK(d.counters.builds == 0);
   source.dialect = Dialect::opencl_c;
   CHECK(d.built(source) == "unavailable: amdgpu:0: no compiler");
@@ -123,14 +122,14 @@ TEST_CASE("bare device: creates buffers and rejects bad sizes, usages and memory
   desc.bytes = 1;
   CHECK(d.made(desc) == "made");
   desc.bytes = 0;
-  CHECK(d.made(desc) == "invalid_argument: amdgpu:0: a buffer of 0 bytes, expected at least 1");
+  CHECK(d.made(desc) == "invalid_argument: amdgpu:0: buffer size is 0 bytes, expected at least 1 byte");
   desc.bytes = (20ull << 30) + 1;
-  CHECK(d.made(desc) == "invalid_argument: amdgpu:0: a buffer of 21474836481 bytes, the most is 21474836480 bytes");
+  CHECK(d.made(desc) == "invalid_argument: amdgpu:0: buffer size is 21474836481 bytes, expected at most 21474836480 bytes");
   desc.usage = BufferUsage::readback;
-  CHECK(d.made(desc) == "invalid_argument: amdgpu:0: a buffer of 21474836481 bytes, the most is 12884901888 bytes");
+  CHECK(d.made(desc) == "invalid_argument: amdgpu:0: buffer size is 21474836481 bytes, expected at most 12884901888 bytes");
   desc.bytes = 64;
   desc.usage = BufferUsage::invalid;
-  CHECK(d.made(desc) == "invalid_argument: amdgpu:0: a buffer without a usage");
+  CHECK(d.made(desc) == "invalid_argument: amdgpu:0: no buffer usage is set");
   std::vector<std::byte> memory(64);
   desc.usage = BufferUsage::storage;
   desc.host = memory;
@@ -163,8 +162,8 @@ TEST_CASE("bare device: an empty launch runs nothing and is rejected after its k
     const Status refused = d.run(again);
     CHECK(refused.code == StatusCode::unsupported);
     CHECK_THAT(refused.message, Catch::StartsWith("amdgpu:0: kernel 'saxpy' (program ") &&
-                                    Catch::Contains(") hung this device or faulted on it (") &&
-                                    Catch::Contains("): quarantined until "));
+                                    Catch::Contains(") caused a hang or a fault of this device (") &&
+                                    Catch::Contains(") and is quarantined until "));
   }
   CHECK(d.gpu->dispatches == 2);
 }

@@ -60,7 +60,7 @@ TEST_CASE("device checks: a buffer uses other memory only on devices that suppor
       {[](BufferDesc& desc) { desc.import_fd = 0; }, &DeviceInfo::shares_memory, not_imported},
       {[](BufferDesc& desc) { desc.import_fd = 1; }, &DeviceInfo::shares_memory, not_imported},
       {[&](BufferDesc& desc) { desc.part_of = &whole; }, &DeviceInfo::shares_buffers,
-       "unsupported: d:0: a buffer cannot be a part of another"}};
+       "unsupported: d:0: a buffer cannot be a part of another buffer"}};
   for (const Case& one : cases) {
     CAPTURE(one.refusal);
     BufferDesc desc = storage_buffer(64);
@@ -77,14 +77,14 @@ TEST_CASE("device checks: a buffer needs a usage and a size from 1 byte to the d
   DeviceInfo info = checked_device();
   BufferDesc desc = storage_buffer(64);
   desc.usage = BufferUsage::invalid;
-  CHECK(check_buffer(info, desc).text() == "invalid_argument: d:0: a buffer without a usage");
+  CHECK(check_buffer(info, desc).text() == "invalid_argument: d:0: buffer usage is not set");
   CHECK(check_buffer(info, storage_buffer(0)).text() ==
-        "invalid_argument: d:0: a buffer of 0 bytes, expected at least 1");
+        "invalid_argument: d:0: buffer size is 0 bytes, expected at least 1 byte");
   CHECK(check_buffer(info, storage_buffer(1)).text() == "ok");
   CHECK(check_buffer(info, storage_buffer(more_than_any_device)).text() == "ok");  // the most is not known
   info.max_buffer_bytes = 64;
   CHECK(check_buffer(info, storage_buffer(64)).text() == "ok");
-  CHECK(check_buffer(info, storage_buffer(65)).text() == "invalid_argument: d:0: a buffer of 65 bytes, the most is 64");
+  CHECK(check_buffer(info, storage_buffer(65)).text() == "invalid_argument: d:0: buffer size is 65 bytes, expected at most 64");
 }
 
 TEST_CASE("device checks: each axis of a grid is from 1 to the device's limit", "[contract]") {
@@ -124,15 +124,15 @@ TEST_CASE("device checks: an indirect grid is three words inside a buffer of the
     launch.indirect = IndirectGrid{binding, offset};
     return check_grid(info, 1, launch).text();
   };
-  CHECK(answer(1, 0) == "unsupported: d:0: pass 1: reads its grid from a buffer, the device takes numbers only");
+  CHECK(answer(1, 0) == "unsupported: d:0: pass 1: reads the grid from a buffer, which the device does not support");
   info.indirect_grids = true;
   for (const std::uint64_t offset : {0u, 4u, 8u, 12u}) CHECK(answer(1, offset) == "ok");
   std::vector<std::uint64_t> wrong{2, 13, 16, 24, 28};
   wrong.push_back(more_than_any_device - 3);
   for (const std::uint64_t offset : wrong) {
-    CHECK(answer(1, offset) == "invalid_argument: d:0: pass 1: reads its grid at byte " + std::to_string(offset) +
-                                   " of 24, expected a multiple of 4 with 12 bytes behind it");
+    CHECK(answer(1, offset) == "invalid_argument: d:0: pass 1: reads the grid at byte " + std::to_string(offset) +
+                                   " of 24, expected a multiple of 4 and at least 12 bytes to the end of the buffer");
   }
-  CHECK(answer(0, 0) == "invalid_argument: d:0: pass 1: reads its grid from binding 0 of 2");
-  CHECK(answer(2, 0) == "invalid_argument: d:0: pass 1: reads its grid from binding 2 of 2");
+  CHECK(answer(0, 0) == "invalid_argument: d:0: pass 1: reads the grid from binding 0, which has no buffer (found 2 bindings)");
+  CHECK(answer(2, 0) == "invalid_argument: d:0: pass 1: reads the grid from binding 2, which has no buffer (found 2 bindings)");
 }

@@ -210,7 +210,7 @@ TEST_CASE("recordings: a device tensor of wrong size or use is refused", "[execu
              Catch::Contains("with a host tensor of 8, expected equal sizes"));
   TensorArgument both = on_device(4);
   both.host = tensor_of({1});
-  CHECK_THAT(error_of(both), Catch::Contains("expected one"));
+  CHECK_THAT(error_of(both), Catch::Contains("a DeviceTensor and another argument given, expected only one"));
   Submission alone = add_one(device, {1}).submission;
   alone.tensors[1] = on_device(4);
   CHECK_THAT(executor->submit(alone).error().message, Catch::Contains("DeviceTensors are allowed only in a recording"));
@@ -263,7 +263,7 @@ TEST_CASE("cancel: a job that has not reached the device answers cancelled at on
   REQUIRE_FALSE(cancelled);
   CHECK(cancelled.error().code == StatusCode::cancelled);
   CHECK(executor->cancel(second).code == StatusCode::not_found);
-  CHECK_THAT(executor->cancel(second).message, Catch::Contains("its result was taken already"));
+  CHECK_THAT(executor->cancel(second).message, Catch::Contains("the result was already taken"));
   CHECK_THAT(executor->cancel({second.queue, 9}).message, Catch::Contains("was never submitted"));
   device->release();
   REQUIRE(executor->wait(first, Deadline::never()));
@@ -300,7 +300,7 @@ TEST_CASE("wait_any: answers whichever is finished, of several queues", "[execut
   const std::vector<Fence> both{slow, fast};
   CHECK(executor->wait_any(both, Deadline::never()).value() == 1);
   CHECK(executor->cancel(fast).code == StatusCode::not_found);
-  CHECK_THAT(executor->cancel(fast).message, Catch::Contains("it is finished already"));
+  CHECK_THAT(executor->cancel(fast).message, Catch::Contains("the work has already finished"));
   REQUIRE(executor->wait(fast, {Clock::now()}));
   const auto none = executor->wait_any(both, Deadline::after(soon));
   REQUIRE_FALSE(none);

@@ -115,7 +115,7 @@ TEST_CASE("executor: a fence is pending, then finished, and unknown after its re
   Timeline timeline("the queue");
   CHECK(timeline.state(0) == Timeline::State::gone);
   CHECK(timeline.state(1) == Timeline::State::gone);
-  CHECK_THAT(timeline.gone(1).message, Catch::Contains("fence 1 of the queue: was never submitted"));
+  CHECK_THAT(timeline.gone(1).message, Catch::Contains("fence 1 of the queue was never submitted"));
   for (const std::uint64_t value : {1u, 2u, 3u}) {
     CAPTURE(value);
     REQUIRE(timeline.open(Deadline::never()) == value);
@@ -130,7 +130,7 @@ TEST_CASE("executor: a fence is pending, then finished, and unknown after its re
     REQUIRE(taken);
     CHECK(taken->device_ns == 10 * value);
     CHECK(timeline.state(value) == Timeline::State::gone);
-    CHECK_THAT(timeline.gone(value).message, Catch::Contains("its result was taken already"));
+    CHECK_THAT(timeline.gone(value).message, Catch::Contains("the result was already taken"));
   }
 }
 

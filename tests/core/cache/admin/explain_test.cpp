@@ -218,9 +218,9 @@ TEST_CASE("cache::explain: a program that was rejected says so, and one never mi
   const auto unknown = explain_misses(place.config, "nobody");
   REQUIRE_FALSE(unknown);
   CHECK(unknown.error().code == StatusCode::not_found);
-  CHECK_THAT(unknown.error().message, Contains("'nobody'") && Contains("no such program is stored either"));
+  CHECK_THAT(unknown.error().message, Contains("'nobody'") && Contains("the program is not stored"));
   std::filesystem::remove(place.config.directory / "missed_keys");
-  CHECK_THAT(explain_misses(place.config, "the label of one").error().message, Contains("such a program is stored"));
+  CHECK_THAT(explain_misses(place.config, "the label of one").error().message, Contains("the program is stored"));
 }
 
 }  // namespace

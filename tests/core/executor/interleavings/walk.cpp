@@ -283,7 +283,7 @@ void Walk::hasten() {
     broken = "a job that is not finished has a result";
   } else if (result.error().code != StatusCode::timeout) {
     broken = "who does not wait long enough is answered " + result.error().text();
-  } else if ((result.error().message.find("at the job's deadline") != std::string::npos) != scenario_.late) {
+  } else if ((result.error().message.find("by the job's deadline") != std::string::npos) != scenario_.late) {
     broken = "of the wrong deadline: " + result.error().text();
   }
 }
