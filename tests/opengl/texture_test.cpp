@@ -225,7 +225,7 @@ TEST_CASE("opengl: a uniform that a launch omits has its initializer's value", "
     REQUIRE_FALSE(beyond.has_value());
     CHECK(beyond.error().code == StatusCode::invalid_argument);
     CHECK_THAT(beyond.error().message,
-               Catch::Contains("uniforms.shift") && Catch::Contains("its values end at byte 32 of 24"));
+               Catch::Contains("uniforms.shift") && Catch::Contains("the values end at byte 32, expected at most 24"));
   }
 }
 
@@ -242,7 +242,7 @@ TEST_CASE("opengl: a launch without the source of a resource is rejected", "[ope
                                 {{"Out", from_binding(0)}, {"from", texels}, {"looks", texels}});
   REQUIRE_FALSE(missing.has_value());
   CHECK(missing.error().code == StatusCode::invalid_argument);
-  CHECK_THAT(missing.error().message, Catch::Contains("to: nothing provides it"));
+  CHECK_THAT(missing.error().message, Catch::Contains("image to is not provided"));
 
   Buffer* const bindings[] = {out.get(), from.get()};
   const ResourceSource one[] = {from_binding(0)};

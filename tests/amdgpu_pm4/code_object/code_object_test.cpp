@@ -288,7 +288,7 @@ TEST_CASE("code_object: a workgroup has up to three dimensions") {
     CHECK(good.with(at, one | more << 11).read().kernels.at(0).rsrc2 == (one | more << 11));
   }
   CHECK(good.with(at, one | 3u << 11).refusal() ==
-        "corrupt: kernel 'saxpy': compute_pgm_rsrc2: lane numbers of 4 dimensions");
+        "corrupt: kernel 'saxpy': compute_pgm_rsrc2: ENABLE_VGPR_WORKITEM_ID is 3, expected at most 2");
 }
 
 TEST_CASE("code_object: a default kernel has no entry, registers, memory or lanes") {

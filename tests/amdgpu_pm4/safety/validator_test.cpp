@@ -426,7 +426,7 @@ TEST_CASE("pm4 safety: wait functions, and rejection of waits that never end") {
       if (ends[value - 4]) {
         CHECK(said == "ok");
       } else {
-        CHECK_THAT(said, Catch::Contains("for a value that compares with 0x5, what is written there before is 0x" +
+        CHECK_THAT(said, Catch::Contains("for reference 0x5, but the value written there before is 0x" +
                                          std::to_string(value)));
       }
     }
@@ -469,16 +469,16 @@ TEST_CASE("pm4 safety: a range is allowed inside its buffer, with the buffer's p
   CHECK(said(0x2000, 1, may_execute) == "ok");
   for (const std::uint64_t va : {0xFFFu, 0x1200u, 0x1FFFu, 0x2100u, 0x3100u}) {
     CAPTURE(va);
-    CHECK_THAT(said(va, 1, may_read), Catch::EndsWith(": no buffer of the submission is there"));
+    CHECK_THAT(said(va, 1, may_read), Catch::EndsWith(": the submission has no buffer there"));
   }
-  CHECK(said(0x1000, 0x101, may_read) == "invalid_argument: it at 0x1000: 257 bytes, its buffer has 256 from there");
-  CHECK(said(0x10FF, 2, may_read) == "invalid_argument: it at 0x10FF: 2 bytes, its buffer has 1 from there");
-  CHECK(said(0x1000, 4, may_write) == "invalid_argument: it at 0x1000: needs to write, its buffer allows to read");
+  CHECK(said(0x1000, 0x101, may_read) == "invalid_argument: it at 0x1000: 257 bytes, expected at most 256 up to the end of the buffer");
+  CHECK(said(0x10FF, 2, may_read) == "invalid_argument: it at 0x10FF: 2 bytes, expected at most 1 up to the end of the buffer");
+  CHECK(said(0x1000, 4, may_write) == "invalid_argument: it at 0x1000: needs permission to write, found permission to read");
   CHECK(said(0x1100, 4, may_read | may_execute) ==
-        "invalid_argument: it at 0x1100: needs to read execute, its buffer allows to read write");
+        "invalid_argument: it at 0x1100: needs permission to read and execute, found permission to read and write");
   CHECK(said(0x2000, 4, may_read | may_write | may_execute) ==
-        "invalid_argument: it at 0x2000: needs to read write execute, its buffer allows to execute");
-  CHECK(said(0x3000, 4, may_read) == "invalid_argument: it at 0x3000: needs to read, its buffer allows to nothing");
+        "invalid_argument: it at 0x2000: needs permission to read and write and execute, found permission to execute");
+  CHECK(said(0x3000, 4, may_read) == "invalid_argument: it at 0x3000: needs permission to read, found permission to do nothing");
 }
 
 TEST_CASE("pm4 safety: buffers and their chain") {

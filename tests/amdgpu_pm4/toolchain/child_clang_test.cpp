@@ -195,8 +195,8 @@ TEST_CASE("compiler: accepts each setting of the right type that is not empty") 
       {"clang", std::string(), "clang: expected a path or a name"},
       {"device_library", std::int64_t{1}, "device_library: expected a folder or 'auto'"},
       {"device_library", std::string(), "device_library: expected a folder or 'auto'"},
-      {"compile_timeout", std::string("5"), "compile_timeout: expected seconds, at least 1"},
-      {"compile_timeout", std::int64_t{0}, "compile_timeout: expected seconds, at least 1"},
+      {"compile_timeout", std::string("5"), "compile_timeout: expected at least 1 second"},
+      {"compile_timeout", std::int64_t{0}, "compile_timeout: expected at least 1 second"},
   };
   for (const Refused& each : all) {
     INFO(each.why);

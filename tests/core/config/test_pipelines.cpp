@@ -127,8 +127,8 @@ TEST_CASE("config: errors in a pipeline name the line and column", "[config]") {
        "3:10: pipeline \"p\": verify: found the integer 1, expected true or false"},
       {"[[pipeline]]\n" + pipeline_step, "1:1: pipeline 1: missing key name"},
       {pipeline_head, "1:1: pipeline \"p\": missing key step"},
-      {pipeline_head + "step = 3\n", "3:1: pipeline \"p\": step: found the integer 3, expected tables, one a step"},
-      {pipeline_head + "step = []\n", "3:1: pipeline \"p\": step: found an empty array, expected tables, one a step"},
+      {pipeline_head + "step = 3\n", "3:1: pipeline \"p\": step: found the integer 3, expected an array of tables, one for each step"},
+      {pipeline_head + "step = []\n", "3:1: pipeline \"p\": step: found an empty array, expected an array of tables, one for each step"},
       {pipeline_head + "tensors = 3\n" + pipeline_step,
        "3:11: pipeline \"p\": tensors: found the integer 3, expected a table of names such as { x = { input = FILE "
        "} }"},
@@ -146,31 +146,31 @@ TEST_CASE("config: errors in a pipeline name the line and column", "[config]") {
        "9:8: pipeline \"p\", step \"s\": swap: found an array of texts, expected the names of two tensors, or an array "
        "of such pairs"},
       {pipeline_head + pipeline_step + "device = \"cpu\"\n",
-       "9:1: pipeline \"p\", step \"s\": device: found in a step, expected at the pipeline or its tensors"},
+       "9:1: pipeline \"p\", step \"s\": device: found in a step, expected in the pipeline or in one of its tensors"},
       {pipeline_head + pipeline_step + "verify = true\n",
-       "9:1: pipeline \"p\", step \"s\": verify: found in a step, expected at the pipeline or its tensors"},
+       "9:1: pipeline \"p\", step \"s\": verify: found in a step, expected in the pipeline or in one of its tensors"},
       {pipeline_head + pipeline_step + "keep_failed = true\n",
-       "9:1: pipeline \"p\", step \"s\": keep_failed: found in a step, expected at the pipeline or its tensors"},
+       "9:1: pipeline \"p\", step \"s\": keep_failed: found in a step, expected in the pipeline or in one of its tensors"},
       {pipeline_head + pipeline_step + "expect = \"e.npy\"\n",
-       "9:1: pipeline \"p\", step \"s\": expect: found in a step, expected at the pipeline or its tensors"},
+       "9:1: pipeline \"p\", step \"s\": expect: found in a step, expected in the pipeline or in one of its tensors"},
       {pipeline_head + pipeline_step + "alpha = \"drop\"\n",
-       "9:1: pipeline \"p\", step \"s\": alpha: found in a step, expected at the pipeline or its tensors"},
+       "9:1: pipeline \"p\", step \"s\": alpha: found in a step, expected in the pipeline or in one of its tensors"},
       {pipeline_head + "[[pipeline.step]]\nname = \"s\"\nop = \"kernel\"\nbindings = [ { input = \"x\" } ]\n",
        "3:1: pipeline \"p\", step \"s\": missing keys source, grid: a job with op = \"kernel\" needs them"},
       {pipeline_head + "[[pipeline.step]]\nname = \"s\"\nop = \"softmax\"\nshape = [4]\ninput = \"x\"\n",
        "3:1: pipeline \"p\", step \"s\": missing key output: the name of the tensor that the step writes"},
       // Loops.
       {pipeline_head + "[[pipeline.step]]\nname = \"l\"\nop = \"add\"\n[[pipeline.step.step]]\n" + keys_of_step,
-       "5:1: pipeline \"p\", step \"l\": op: found in a step that has steps, expected name, repeat, swap and step"},
+       "5:1: pipeline \"p\", step \"l\": op: not a key of a step that contains steps, expected name, repeat, swap or step"},
       {pipeline_head + "[[pipeline.step]]\n[[pipeline.step.step]]\n" + keys_of_step,
        "3:1: pipeline \"p\", step 1: missing key name"},
       {pipeline_head + "[[pipeline.step]]\nname = \"l\"\n[[pipeline.step.step]]\n" + keys_of_step + "repeat = 0\n",
        "11:10: pipeline \"p\", step \"l\", step \"s\": repeat: found 0, expected an integer from 1 to 1000000"},
       // No list of tables.
-      {"pipeline = 3\n", "1:1: pipeline: found the integer 3, expected [[pipeline]]: one a pipeline"},
+      {"pipeline = 3\n", "1:1: pipeline: found the integer 3, expected [[pipeline]] once for each pipeline"},
       {"pipeline = [1]\n", "1:13: pipeline 1: found the integer 1, expected [[pipeline]]"},
       {"[pipeline]\nname = \"p\"\n",
-       "1:2: pipeline: found the section [pipeline], expected [[pipeline]]: one a pipeline"},
+       "1:2: pipeline: found the section [pipeline], expected [[pipeline]] once for each pipeline"},
   };
   for (const auto& [text, problem] : wrong) {
     INFO(text);
@@ -193,7 +193,7 @@ TEST_CASE("config: loops of a pipeline are nested at most eight deep", "[config]
   CHECK(
       reading.problems[0].message ==
       "pipeline \"p\", step \"1\", step \"2\", step \"3\", step \"4\", step \"5\", step \"6\", step \"7\", step \"8\": "
-      "step: is nested more than 8 deep");
+      "step: nested more than 8 levels deep");
   CHECK(reading.config.pipelines.empty());
 }
 
@@ -217,6 +217,6 @@ TEST_CASE("config: a result's type is given, inherited with its shape, or float3
     CHECK(config.jobs[0].bindings[0].dtype == dtype);
   }
   CHECK(texts(read_text(head + "{ output = \"y.npy\" } ]\n").problems) ==
-        std::vector<std::string>{"test.toml:6:14: job \"k\": bindings[0]: output needs shape = [N, …] or expect = "
-                                 "FILE, which gives its size"});
+        std::vector<std::string>{"test.toml:6:14: job \"k\": bindings[0]: output needs shape = [N, …], or expect = "
+                                 "FILE to use the shape of the file"});
 }

@@ -126,7 +126,7 @@ TEST_CASE("pipeline request: a tensor has the type and shape that its step write
 TEST_CASE("pipeline request: an error about an unknown tensor lists the known tensors", "[pipeline_request]") {
   const std::vector<KernelBindingConfig> tensors{pipeline_tensor("x", "random:1", DType::f32, {2, 3}),
                                                  pipeline_tensor("y", "random:2", DType::f32, {2, 3})};
-  const std::string unknown = "found \"z\", expected a tensor that is declared or that a step before writes: x, y";
+  const std::string unknown = "found \"z\", expected a tensor that is declared or written by an earlier step: x, y";
   const Status inout = refused_pipeline(pipeline_of(tensors, kernel_step(step_binding(Access::read_write, "z"))));
   CHECK(inout.code == StatusCode::not_found);
   CHECK(inout.message == "pipeline 'p': step 'mine': bindings[0]: inout: " + unknown);
@@ -177,12 +177,12 @@ TEST_CASE("pipeline request: an error about a binding names the binding and the 
   CHECK(message_of(binding) == who + "tensor 'x' is float32 [2, 3], expected float32 [3, 2]");
   binding = step_binding(Access::read_write, "x");
   binding.output = "later";
-  CHECK(message_of(binding) == who + "found inout and output, expected one of them in a step");
+  CHECK(message_of(binding) == who + "found inout and output, expected only one of them in a step");
   binding = step_binding(Access::read, "x");
   binding.expect = "x.npy";
-  CHECK(message_of(binding) == who + "expect and tolerance: found in a step, expected at the pipeline's tensor");
+  CHECK(message_of(binding) == who + "expect and tolerance: found in a step, expected in the tensor of the pipeline");
   CHECK(message_of(step_binding(Access::read_write, "later")) ==
-        who + "tensor 'later': its shape is not known yet: expected shape = [N, …] at the tensor");
+        who + "tensor 'later': shape is unknown. Add shape = [N, …] to the tensor");
 }
 
 TEST_CASE("pipeline request: a texture is a picture if its tensor fits a PNG", "[pipeline_request]") {

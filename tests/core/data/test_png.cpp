@@ -272,7 +272,7 @@ TEST_CASE("png: every reader rejects a file without the PNG signature", "[png]")
     others.push_back(whole);
     others.back()[at] = static_cast<char>(others.back()[at] ^ 1);
   }
-  const std::string told = ": found a file that does not start with the signature of PNG, expected \\x89PNG";
+  const std::string told = ": is not a PNG file (expected \\x89PNG at the beginning)";
   const std::filesystem::path path = folder / "x.png";
   for (std::size_t i = 0; i < others.size(); ++i) {
     INFO("file " << i);

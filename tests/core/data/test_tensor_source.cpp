@@ -221,8 +221,9 @@ TEST_CASE("tensor source: a note reports dropped alpha channels, and only those"
   }
   const auto note_of = [&](const std::string& role, std::int64_t own) {
     return role + ": file " + (folder / (std::to_string(own) + ".png")).string() +
-           ": its alpha channel is left out: " + std::to_string(own) +
-           " channels would keep it; alpha = \"drop\" ends this note, \"premultiply\" multiplies colours by it";
+           ": the alpha channel is left out. Set " + std::to_string(own) +
+           " channels to keep this channel; alpha = \"drop\" suppresses this note, \"premultiply\" multiplies the colours "
+           "by alpha";
   };
   struct Case {
     std::int64_t own;     // channels of the file

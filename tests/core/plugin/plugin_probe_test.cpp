@@ -163,7 +163,7 @@ TEST_CASE("probe: one that never returns is killed at the deadline and tried aga
 
   const PluginReport second = folder.load_one("hangs");
   CHECK(second.trial == PluginTrial::probed);
-  CHECK_THAT(second.why_not.message, Contains("within 200 ms") && Contains("2 times in a row") && Contains("after") &&
+  CHECK_THAT(second.why_not.message, Contains("timed out after 200 ms") && Contains("2 times in a row") && Contains("after") &&
                                          Contains("kiln plugins --retry"));
 
   const PluginReport third = folder.load_one("hangs");
@@ -178,7 +178,7 @@ TEST_CASE("probe: one that never returns is killed at the deadline and tried aga
   write_file(folder.options.verdict_file, verdicts);
   const PluginReport fourth = folder.load_one("hangs");
   CHECK(fourth.trial == PluginTrial::probed);
-  CHECK_THAT(fourth.why_not.message, Contains("within 300 ms") && Contains("3 times in a row"));
+  CHECK_THAT(fourth.why_not.message, Contains("timed out after 300 ms") && Contains("3 times in a row"));
 }
 
 TEST_CASE("probe: a required plugin is tried at every start, however often it was not done in time") {

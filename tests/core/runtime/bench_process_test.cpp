@@ -239,7 +239,7 @@ TEST_CASE("runtime::bench_child: measures a layer and compares it with its refer
     CHECK(answers[0]->max_rel_error <= answers[0]->error_bound);
     CHECK(answers[0]->agreement == 0);
     CHECK_THAT(text_of_answer(answers[1]), Catch::Contains("fixture/other"));
-    CHECK(text_of_answer(answers[2]) == "invalid_argument: bench: 'no tab', expected VARIANT and RUNS");
+    CHECK(text_of_answer(answers[2]) == "invalid_argument: bench: found 'no tab', expected VARIANT and RUNS");
     CHECK_THAT(text_of_answer(answers[3]), Catch::Contains("expected VARIANT and RUNS"));
     CHECK_THAT(text_of_answer(answers[4]), Catch::Contains("expected VARIANT and RUNS"));
     REQUIRE(text_of_answer(answers[5]) == "ok");

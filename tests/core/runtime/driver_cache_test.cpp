@@ -195,12 +195,12 @@ TEST_CASE("runtime::driver_cache: a file without enough space is reported and re
   REQUIRE(prepare_driver_cache(place.folder).ok());
   REQUIRE(fs::remove(place.index));
   const std::string why = prepared_with_room(place.folder, 1310727);
-  CHECK_THAT(why, Contains("file " + place.index.string()) && Contains("cannot be given its 1310728 bytes"));
+  CHECK_THAT(why, Contains("file " + place.index.string()) && Contains("cannot be extended to 1310728 bytes"));
   CHECK_FALSE(fs::exists(place.index));
 
   std::ofstream(place.index, std::ios::binary) << "12345";  // what a driver has written is left to it
   fs::permissions(place.index, fs::perms::owner_read | fs::perms::owner_write);
-  CHECK_THAT(prepared_with_room(place.folder, 1310727), Contains("cannot be given its 1310728 bytes"));
+  CHECK_THAT(prepared_with_room(place.folder, 1310727), Contains("cannot be extended to 1310728 bytes"));
   REQUIRE(fs::exists(place.index));
   CHECK(fs::file_size(place.index) == 5);
 

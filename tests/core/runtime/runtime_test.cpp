@@ -179,7 +179,7 @@ TEST_CASE("runtime: if a kernel variant cannot be built, the next one is used an
     fixture.config.device.fallback = Fallback::never;
     const RunReport report = fixture.runtime().run(request);
     CHECK(report.status.code == StatusCode::invalid_argument);
-    CHECK_THAT(report.status.message, Contains("none of its 4 variants can run here: "));
+    CHECK_THAT(report.status.message, Contains("none of the 4 variants can run here: "));
     CHECK_THAT(report.status.message, Contains("user:TILE=32: invalid_argument: build 4"));
     CHECK(builds == 4);
   }

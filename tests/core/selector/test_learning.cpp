@@ -346,7 +346,7 @@ TEST_CASE("selector learning: a wrong configuration is refused with the expected
   SelectorContext context;
   std::string expected;
   SECTION("policy") { context.config.policy = "luck", expected = "ema, epsilon, ucb or thompson"; }
-  SECTION("ema_alpha") { context.config.ema_alpha = 0, expected = "above 0, up to 1"; }
+  SECTION("ema_alpha") { context.config.ema_alpha = 0, expected = "more than 0 and at most 1"; }
   SECTION("exploration") { context.config.exploration = 1.5, expected = "0 to 1"; }
   CHECK_THROWS_WITH(selector_of("learning", context), Catch::Contains("invalid_argument") && Catch::Contains(expected));
 }

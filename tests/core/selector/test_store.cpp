@@ -246,9 +246,9 @@ TEST_CASE("selector store: an error about a record names the missing or wrong fi
       {"mean", "60.5", "a number from 0 to 60"},
       {"variance", "3600.5", "a number from 0 to 3600"},
       {"widening", "-0.5", "a number from 0 to 3600"},
-      {"transfer", "[1,2]", "count, mean, variance"},
-      {"transfer", "3", "count, mean, variance"},
-      {"first", "[1,2,3,4]", "count, mean, variance"},
+      {"transfer", "[1,2]", "an array of count, mean and variance"},
+      {"transfer", "3", "an array of count, mean and variance"},
+      {"first", "[1,2,3,4]", "an array of count, mean and variance"},
       {"log_flops", "61", "a number from 0 to 60"},
       {"used", "true", "a count up to 9.0072e+15"},
   };
