@@ -38,7 +38,8 @@ TEST_CASE("program faults: the code and the message of a build callback reach th
 TEST_CASE("program faults: a callback that throws is an internal error") {
   check_fault([](kiln_request*) -> kiln_code { throw std::runtime_error("out of registers"); }, KILN_INTERNAL,
               "threw an exception: out of registers");
-  check_fault([](kiln_request*) -> kiln_code { throw 3; }, KILN_INTERNAL, "an exception of a type other than std::exception");
+  check_fault([](kiln_request*) -> kiln_code { throw 3; }, KILN_INTERNAL,
+              "an exception of a type other than std::exception");
 }
 
 TEST_CASE("program faults: garbage that a callback returns is an internal error") {

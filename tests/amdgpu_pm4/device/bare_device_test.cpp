@@ -95,7 +95,8 @@ TEST_CASE("bare device: accepts sources and rejects bad dialects, bindings and v
     for (std::size_t at = 0; at < 3; ++at) {
       source.views = {View::storage, View::storage, View::storage};
       source.views[at] = view;
-      CHECK(d.built(source) == "invalid_argument: amdgpu:0: binding " + std::to_string(at) + " has view " + name + ", expected storage");
+      CHECK(d.built(source) ==
+            "invalid_argument: amdgpu:0: binding " + std::to_string(at) + " has view " + name + ", expected storage");
     }
   }
 
@@ -124,9 +125,11 @@ TEST_CASE("bare device: creates buffers and rejects bad sizes, usages and memory
   desc.bytes = 0;
   CHECK(d.made(desc) == "invalid_argument: amdgpu:0: buffer size is 0 bytes, expected at least 1 byte");
   desc.bytes = (20ull << 30) + 1;
-  CHECK(d.made(desc) == "invalid_argument: amdgpu:0: buffer size is 21474836481 bytes, expected at most 21474836480 bytes");
+  CHECK(d.made(desc) ==
+        "invalid_argument: amdgpu:0: buffer size is 21474836481 bytes, expected at most 21474836480 bytes");
   desc.usage = BufferUsage::readback;
-  CHECK(d.made(desc) == "invalid_argument: amdgpu:0: buffer size is 21474836481 bytes, expected at most 12884901888 bytes");
+  CHECK(d.made(desc) ==
+        "invalid_argument: amdgpu:0: buffer size is 21474836481 bytes, expected at most 12884901888 bytes");
   desc.bytes = 64;
   desc.usage = BufferUsage::invalid;
   CHECK(d.made(desc) == "invalid_argument: amdgpu:0: no buffer usage is set");

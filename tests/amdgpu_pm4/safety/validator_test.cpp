@@ -471,14 +471,18 @@ TEST_CASE("pm4 safety: a range is allowed inside its buffer, with the buffer's p
     CAPTURE(va);
     CHECK_THAT(said(va, 1, may_read), Catch::EndsWith(": the submission has no buffer there"));
   }
-  CHECK(said(0x1000, 0x101, may_read) == "invalid_argument: it at 0x1000: 257 bytes, expected at most 256 up to the end of the buffer");
-  CHECK(said(0x10FF, 2, may_read) == "invalid_argument: it at 0x10FF: 2 bytes, expected at most 1 up to the end of the buffer");
-  CHECK(said(0x1000, 4, may_write) == "invalid_argument: it at 0x1000: needs permission to write, found permission to read");
+  CHECK(said(0x1000, 0x101, may_read) ==
+        "invalid_argument: it at 0x1000: 257 bytes, expected at most 256 up to the end of the buffer");
+  CHECK(said(0x10FF, 2, may_read) ==
+        "invalid_argument: it at 0x10FF: 2 bytes, expected at most 1 up to the end of the buffer");
+  CHECK(said(0x1000, 4, may_write) ==
+        "invalid_argument: it at 0x1000: needs permission to write, found permission to read");
   CHECK(said(0x1100, 4, may_read | may_execute) ==
         "invalid_argument: it at 0x1100: needs permission to read and execute, found permission to read and write");
   CHECK(said(0x2000, 4, may_read | may_write | may_execute) ==
         "invalid_argument: it at 0x2000: needs permission to read and write and execute, found permission to execute");
-  CHECK(said(0x3000, 4, may_read) == "invalid_argument: it at 0x3000: needs permission to read, found permission to do nothing");
+  CHECK(said(0x3000, 4, may_read) ==
+        "invalid_argument: it at 0x3000: needs permission to read, found permission to do nothing");
 }
 
 TEST_CASE("pm4 safety: buffers and their chain") {

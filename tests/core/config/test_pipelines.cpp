@@ -127,8 +127,10 @@ TEST_CASE("config: errors in a pipeline name the line and column", "[config]") {
        "3:10: pipeline \"p\": verify: found the integer 1, expected true or false"},
       {"[[pipeline]]\n" + pipeline_step, "1:1: pipeline 1: missing key name"},
       {pipeline_head, "1:1: pipeline \"p\": missing key step"},
-      {pipeline_head + "step = 3\n", "3:1: pipeline \"p\": step: found the integer 3, expected an array of tables, one for each step"},
-      {pipeline_head + "step = []\n", "3:1: pipeline \"p\": step: found an empty array, expected an array of tables, one for each step"},
+      {pipeline_head + "step = 3\n",
+       "3:1: pipeline \"p\": step: found the integer 3, expected an array of tables, one for each step"},
+      {pipeline_head + "step = []\n",
+       "3:1: pipeline \"p\": step: found an empty array, expected an array of tables, one for each step"},
       {pipeline_head + "tensors = 3\n" + pipeline_step,
        "3:11: pipeline \"p\": tensors: found the integer 3, expected a table of names such as { x = { input = FILE "
        "} }"},
@@ -150,7 +152,8 @@ TEST_CASE("config: errors in a pipeline name the line and column", "[config]") {
       {pipeline_head + pipeline_step + "verify = true\n",
        "9:1: pipeline \"p\", step \"s\": verify: found in a step, expected in the pipeline or in one of its tensors"},
       {pipeline_head + pipeline_step + "keep_failed = true\n",
-       "9:1: pipeline \"p\", step \"s\": keep_failed: found in a step, expected in the pipeline or in one of its tensors"},
+       "9:1: pipeline \"p\", step \"s\": keep_failed: found in a step, expected in the pipeline or in one of its "
+       "tensors"},
       {pipeline_head + pipeline_step + "expect = \"e.npy\"\n",
        "9:1: pipeline \"p\", step \"s\": expect: found in a step, expected in the pipeline or in one of its tensors"},
       {pipeline_head + pipeline_step + "alpha = \"drop\"\n",
@@ -161,7 +164,8 @@ TEST_CASE("config: errors in a pipeline name the line and column", "[config]") {
        "3:1: pipeline \"p\", step \"s\": missing key output: the name of the tensor that the step writes"},
       // Loops.
       {pipeline_head + "[[pipeline.step]]\nname = \"l\"\nop = \"add\"\n[[pipeline.step.step]]\n" + keys_of_step,
-       "5:1: pipeline \"p\", step \"l\": op: not a key of a step that contains steps, expected name, repeat, swap or step"},
+       "5:1: pipeline \"p\", step \"l\": op: not a key of a step that contains steps, expected name, repeat, swap or "
+       "step"},
       {pipeline_head + "[[pipeline.step]]\n[[pipeline.step.step]]\n" + keys_of_step,
        "3:1: pipeline \"p\", step 1: missing key name"},
       {pipeline_head + "[[pipeline.step]]\nname = \"l\"\n[[pipeline.step.step]]\n" + keys_of_step + "repeat = 0\n",

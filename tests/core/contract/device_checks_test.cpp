@@ -84,7 +84,8 @@ TEST_CASE("device checks: a buffer needs a usage and a size from 1 byte to the d
   CHECK(check_buffer(info, storage_buffer(more_than_any_device)).text() == "ok");  // the most is not known
   info.max_buffer_bytes = 64;
   CHECK(check_buffer(info, storage_buffer(64)).text() == "ok");
-  CHECK(check_buffer(info, storage_buffer(65)).text() == "invalid_argument: d:0: buffer size is 65 bytes, expected at most 64");
+  CHECK(check_buffer(info, storage_buffer(65)).text() ==
+        "invalid_argument: d:0: buffer size is 65 bytes, expected at most 64");
 }
 
 TEST_CASE("device checks: each axis of a grid is from 1 to the device's limit", "[contract]") {
@@ -133,6 +134,8 @@ TEST_CASE("device checks: an indirect grid is three words inside a buffer of the
     CHECK(answer(1, offset) == "invalid_argument: d:0: pass 1: reads the grid at byte " + std::to_string(offset) +
                                    " of 24, expected a multiple of 4 and at least 12 bytes to the end of the buffer");
   }
-  CHECK(answer(0, 0) == "invalid_argument: d:0: pass 1: reads the grid from binding 0, which has no buffer (found 2 bindings)");
-  CHECK(answer(2, 0) == "invalid_argument: d:0: pass 1: reads the grid from binding 2, which has no buffer (found 2 bindings)");
+  CHECK(answer(0, 0) ==
+        "invalid_argument: d:0: pass 1: reads the grid from binding 0, which has no buffer (found 2 bindings)");
+  CHECK(answer(2, 0) ==
+        "invalid_argument: d:0: pass 1: reads the grid from binding 2, which has no buffer (found 2 bindings)");
 }

@@ -168,8 +168,9 @@ TEST_CASE("texture match: a picture is one layer, and its channels are no side",
   picture.shape = {24, 4, 4};
   ProgramResource cube = texture(ResourceKind::sampler, ElementType::f32);
   cube.texture.cube = true;
-  CHECK_THAT(refusal(cube, picture), Catch::Contains("takes [6 x cubes, H, W], optionally with a last dimension of 1 to 4 channels") &&
-                                         Catch::Contains("provides a picture, uint8 [24, 4, 4]"));
+  CHECK_THAT(refusal(cube, picture),
+             Catch::Contains("takes [6 x cubes, H, W], optionally with a last dimension of 1 to 4 channels") &&
+                 Catch::Contains("provides a picture, uint8 [24, 4, 4]"));
 }
 
 TEST_CASE("texture match: sizes that do not fit are refused with the expected form", "[contract]") {
@@ -181,14 +182,20 @@ TEST_CASE("texture match: sizes that do not fit are refused with the expected fo
   };
   using Catch::Contains;
   CHECK_THAT(refused(1, false, false, {5, 3, 2}),
-             Contains("takes [W], optionally with a last dimension of 1 to 4 channels") && Contains("provides float32 [5, 3, 2]"));
-  CHECK_THAT(refused(2, false, false, {5}), Contains("takes [H, W], optionally with a last dimension of 1 to 4 channels"));
+             Contains("takes [W], optionally with a last dimension of 1 to 4 channels") &&
+                 Contains("provides float32 [5, 3, 2]"));
+  CHECK_THAT(refused(2, false, false, {5}),
+             Contains("takes [H, W], optionally with a last dimension of 1 to 4 channels"));
   CHECK_THAT(refused(2, false, false, {5, 4, 5}), Contains("1 to 4 channels"));
   CHECK_THAT(refused(2, false, false, {5, 4, 0}), Contains("1 to 4 channels"));
-  CHECK_THAT(refused(3, false, false, {5, 4}), Contains("takes [D, H, W], optionally with a last dimension of 1 to 4 channels"));
-  CHECK_THAT(refused(1, true, false, {5}), Contains("takes [layers, W], optionally with a last dimension of 1 to 4 channels"));
-  CHECK_THAT(refused(2, true, false, {5, 5}), Contains("takes [layers, H, W], optionally with a last dimension of 1 to 4 channels"));
-  CHECK_THAT(refused(2, false, true, {6, 5}), Contains("takes [6 x cubes, H, W], optionally with a last dimension of 1 to 4 channels"));
+  CHECK_THAT(refused(3, false, false, {5, 4}),
+             Contains("takes [D, H, W], optionally with a last dimension of 1 to 4 channels"));
+  CHECK_THAT(refused(1, true, false, {5}),
+             Contains("takes [layers, W], optionally with a last dimension of 1 to 4 channels"));
+  CHECK_THAT(refused(2, true, false, {5, 5}),
+             Contains("takes [layers, H, W], optionally with a last dimension of 1 to 4 channels"));
+  CHECK_THAT(refused(2, false, true, {6, 5}),
+             Contains("takes [6 x cubes, H, W], optionally with a last dimension of 1 to 4 channels"));
   CHECK_THAT(refused(2, false, true, {6, 5, 4}), Contains("takes square faces, six, and"));
   CHECK_THAT(refused(2, false, true, {12, 5, 5}), Contains("takes square faces, six, and"));
   CHECK_THAT(refused(2, true, true, {7, 5, 5}), Contains("takes square faces, six for each cube, and"));

@@ -222,7 +222,8 @@ TEST_CASE("tensor source: a note reports dropped alpha channels, and only those"
   const auto note_of = [&](const std::string& role, std::int64_t own) {
     return role + ": file " + (folder / (std::to_string(own) + ".png")).string() +
            ": the alpha channel is left out. Set " + std::to_string(own) +
-           " channels to keep this channel; alpha = \"drop\" suppresses this note, \"premultiply\" multiplies the colours "
+           " channels to keep this channel; alpha = \"drop\" suppresses this note, \"premultiply\" multiplies the "
+           "colours "
            "by alpha";
   };
   struct Case {

@@ -163,8 +163,8 @@ TEST_CASE("probe: one that never returns is killed at the deadline and tried aga
 
   const PluginReport second = folder.load_one("hangs");
   CHECK(second.trial == PluginTrial::probed);
-  CHECK_THAT(second.why_not.message, Contains("timed out after 200 ms") && Contains("2 times in a row") && Contains("after") &&
-                                         Contains("kiln plugins --retry"));
+  CHECK_THAT(second.why_not.message, Contains("timed out after 200 ms") && Contains("2 times in a row") &&
+                                         Contains("after") && Contains("kiln plugins --retry"));
 
   const PluginReport third = folder.load_one("hangs");
   CHECK(third.trial == PluginTrial::remembered);
