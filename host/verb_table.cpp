@@ -43,7 +43,7 @@ Exit status: 0 done · 1 a job failed · 2 usage or configuration · 3 no device
 if its sources changed, if its result is wrong, or if it takes more than a quarter longer than before, beyond the noise. A stale
 winner stays in use, and the next `kiln tune` measures its shape again. A winner that passes loses the mark.
 
-Exit status: 0 all pass · 1 one does not, or could not be measured · 2 usage or configuration · 3 no such device.)",
+Exit status: 0 all winners pass · 1 a winner fails, or could not be measured · 2 usage or configuration · 3 no such device.)",
      "set device json output plugin-path cache-dir log progress help version", "sample"},
     {"tune export", tune_export, Argument::subject, "FILE", "write the tuning database to a file",
      R"(Writes every record of the tuning database to FILE, as text, for a backup or for another machine with the same devices and drivers.)",

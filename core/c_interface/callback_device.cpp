@@ -4,8 +4,10 @@
 
 #include <kiln/digest.hpp>
 
+#include <cstdint>
 #include <cstring>
 #include <exception>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -13,7 +15,7 @@ struct kiln_request {
   const kiln::ProgramKey& key;
   std::unique_ptr<kiln::c_interface::CallbackProgram> program;
   std::string message{};
-  bool too_many_bytes = false;
+  std::optional<std::uint64_t> refused_bytes{};  // of kiln_request_set_bytes()
 };
 
 namespace kiln::c_interface {
@@ -161,9 +163,12 @@ Result<std::unique_ptr<Program>> CallbackDevice::build(const KernelSource& sourc
   Status status = call("build", request, [&] { return compiler.build(compiler.user, &request); });
   if (!status.ok()) return status;
   CallbackProgram& program = *request.program;
-  if (request.too_many_bytes) {
-    return internal_error(name_of(key) + ": the build callback gave more than " + std::to_string(most_bytes) +
-                          " bytes, or memory ran out");
+  if (const auto refused = request.refused_bytes; refused && *refused > most_bytes) {
+    return internal_error(name_of(key) + ": the build callback set " + std::to_string(*refused) +
+                          " bytes, expected at most " + std::to_string(most_bytes));
+  } else if (refused) {
+    return unavailable(name_of(key) + ": no memory for the " + std::to_string(*refused) +
+                       " bytes that the build callback set");
   }
   if (!program.bytes && !program.has_object) {
     return internal_error(name_of(key) +
@@ -284,7 +289,7 @@ int kiln_request_set_bytes(kiln_request* request, const void* bytes, size_t coun
     } catch (...) {  // out of memory
     }
   }
-  request->too_many_bytes = true;
+  request->refused_bytes = count;
   return 0;
 }
 

@@ -53,7 +53,7 @@ TEST_CASE("program faults: garbage that a callback returns is an internal error"
         CHECK(kiln_request_set_bytes(request, "", std::size_t{1} << 40) == 0);
         return KILN_OK;
       },
-      KILN_INTERNAL, "gave more than 268435456 bytes");
+      KILN_INTERNAL, "the build callback set 1099511627776 bytes, expected at most 268435456");
 }
 
 TEST_CASE("program faults: an object that a failing callback gave is destroyed") {

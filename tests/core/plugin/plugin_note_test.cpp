@@ -141,7 +141,7 @@ TEST_CASE("note: every truncation of a plugin is seen") {
   }
 }
 
-TEST_CASE("note: damaged bytes never take the reader out of the file") {
+TEST_CASE("note: a damaged note never makes the reader read outside the file") {
   // The copy is exactly as long as the file, so that the address sanitizer sees a step too far.
   const std::string file = good();
   std::mt19937 random(1);
