@@ -71,9 +71,9 @@ std::string work_name(const KernelSpec& spec, const std::string& device);
 // Thread-safety: every method from any thread; find() takes no lock. Ownership: shares its plans.
 
 struct KeyedPlan : std::enable_shared_from_this<KeyedPlan> {
-  explicit KeyedPlan(std::shared_ptr<const KernelPlan> plan, std::vector<ProgramKey> prepare = {},
-                     std::vector<ProgramKey> passes = {})
-      : plan(std::move(plan)), prepare(std::move(prepare)), passes(std::move(passes)) {}
+  explicit KeyedPlan(std::shared_ptr<const KernelPlan> planned, std::vector<ProgramKey> prepare_keys = {},
+                     std::vector<ProgramKey> pass_keys = {})
+      : plan(std::move(planned)), prepare(std::move(prepare_keys)), passes(std::move(pass_keys)) {}
 
   std::shared_ptr<const KernelPlan> plan;
   std::vector<ProgramKey> prepare;  // of plan->prepare
@@ -91,9 +91,8 @@ class PlanMemo {
 
  private:
   struct alignas(64) Entry : KeyedPlan {
-    Entry(const KeyedPlan& plan, const Device& device, std::uint64_t revision, std::uint64_t hash,
-          const KernelSpec& spec)
-        : KeyedPlan(plan), device(&device), revision(revision), hash_of_both(hash), spec(spec) {}
+    Entry(const KeyedPlan& keyed, const Device& target, std::uint64_t newest, std::uint64_t both, const KernelSpec& of)
+        : KeyedPlan(keyed), device(&target), revision(newest), hash_of_both(both), spec(of) {}
 
     const Device* device;
     mutable std::atomic<std::uint64_t> revision;  // newest revision that gave this plan
