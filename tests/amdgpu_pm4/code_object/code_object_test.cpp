@@ -272,7 +272,7 @@ TEST_CASE("code_object: each descriptor bit that must be 0 is rejected by name, 
           CHECK_THAT(said, !Contains("must be 0"));
         } else {
           std::ostringstream flaw;
-          flaw << ": its bits 0x" << std::hex << (1u << bit) << " must be 0";
+          flaw << ": bits 0x" << std::hex << (1u << bit) << " must be 0";
           CHECK_THAT(said, Contains(std::string(word.name) + " is 0x") && Contains(flaw.str()));
         }
       }

@@ -189,8 +189,8 @@ TEST_CASE("compiler: accepts each setting of the right type that is not empty") 
     const char* why;
   };
   const Refused all[] = {
-      {"compiler", true, "compiler = no text: expected auto, in_process or child"},
-      {"compiler", std::string(), "compiler = '': expected auto, in_process or child"},
+      {"compiler", true, "compiler: found no text, expected auto, in_process or child"},
+      {"compiler", std::string(), "compiler: found '', expected auto, in_process or child"},
       {"clang", true, "clang: expected a path or a name"},
       {"clang", std::string(), "clang: expected a path or a name"},
       {"device_library", std::int64_t{1}, "device_library: expected a folder or 'auto'"},
