@@ -134,6 +134,8 @@ TEST_CASE("exhaustion: limits on memory, descriptors, processes and file sizes a
     place.judge_under("--as=" + std::to_string(limit * mib), place.both());
   for (long limit = 4; limit < 300; limit += 4 * more)
     place.judge_under("--data=" + std::to_string(limit * mib), place.cpu());
+  // The limit is on the numbers of descriptors: a command must inherit none of the test's parent.
+  REQUIRE(close_range(3, ~0u, CLOSE_RANGE_CLOEXEC) == 0);
   for (long limit = 5; limit < 64; limit += more) place.judge_under("--nofile=" + std::to_string(limit), place.both());
   for (long limit = 0; limit < 40'000; limit += 400 * more)
     place.judge_under("--fsize=" + std::to_string(limit), place.both());
