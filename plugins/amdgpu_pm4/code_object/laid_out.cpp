@@ -66,9 +66,14 @@ class Segments {
   Status collect() {
     for (const ElfSegment& segment : file_.segments) {
       if (segment.type != PT_LOAD || segment.memory_bytes == 0) continue;
-      if (segment.memory_bytes > most_image_bytes || segment.address > UINT64_MAX - 2 * most_image_bytes) {
-        return corrupt("segment of " + std::to_string(segment.memory_bytes) + " bytes at address " +
-                       std::to_string(segment.address) + " is too large or too high");
+      if (segment.memory_bytes > most_image_bytes) {
+        return corrupt("segment at address " + std::to_string(segment.address) + " has " +
+                       std::to_string(segment.memory_bytes) + " bytes, expected at most " +
+                       std::to_string(most_image_bytes));
+      }
+      if (segment.address > UINT64_MAX - 2 * most_image_bytes) {
+        return corrupt("segment address is " + std::to_string(segment.address) + ", expected at most " +
+                       std::to_string(UINT64_MAX - 2 * most_image_bytes));
       }
       if ((segment.flags & PF_W) != 0 && !is_read_only_after(segment)) {
         return unsupported("variables outside kernels must be constant, found a writable segment");
