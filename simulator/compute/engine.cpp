@@ -343,8 +343,9 @@ std::optional<Fault> ComputeEngine::Impl::run_dispatch(const DispatchState& stat
     // Groups that are all resident may wait for any other: none is set aside for a thread that is full.
     if (groups_ > resident_) share_ = std::clamp<std::uint64_t>(left / (threads_ * rounds), 1, most);
     pool_.run(threads_, [this](unsigned number) {
-      // First what was begun above: left for last, it would be one group more for this thread than for the others.
-      Prefer prefer = Prefer::begun;
+      // First what was begun above: left for last, it would be one group more for this thread than for the others. Not
+      // with a seed: the time above would then decide on the order.
+      Prefer prefer = limits_.schedule_seed ? Prefer::fresh : Prefer::begun;
       while (stop_.load(std::memory_order_relaxed) != elsewhere && step(number, GroupRunner::slice, prefer)) {
         prefer = Prefer::fresh;
       }

@@ -148,13 +148,15 @@ TEST_CASE("simulator engine: a drawn schedule shows a race that the plain one hi
     return launcher.memory.values<U>(buffer, 1)[0];
   };
   CHECK(counted({.threads = 1, .check_hazards = false}) == 128);
-  unsigned shown = 0;
-  for (std::uint64_t seed = 0; seed < 8; ++seed) {
-    const U count = counted({.schedule_seed = seed, .check_hazards = false});
-    CHECK(count == counted({.schedule_seed = seed, .check_hazards = false}));
-    shown += count != 128 ? 1 : 0;
+  // A seed gives one order, whatever else the machine does: these counts.
+  const std::vector<U> expected{36, 128, 122, 96, 108, 104, 128, 112};
+  for (unsigned repetition = 0; repetition < 20; ++repetition) {
+    std::vector<U> counts;
+    for (std::uint64_t seed = 0; seed < 8; ++seed) {
+      counts.push_back(counted({.schedule_seed = seed, .check_hazards = false}));
+    }
+    CHECK(counts == expected);
   }
-  CHECK(shown > 4);
 }
 
 }  // namespace kiln::simulator::test
