@@ -5,6 +5,7 @@
 
 #include <kiln/clock.hpp>
 #include <kiln/device.hpp>
+#include <kiln/device_checks.hpp>
 
 #include "codec/program_codec.hpp"
 
