@@ -193,6 +193,12 @@ TEST_CASE("gemm/shared: a tile is read back from its text, and what does not hol
              Catch::Contains("bytes of shared memory, the device has at most 16384"));
   const auto refused = [&](const GemmSpec& spec) { return check(spec, good, device).message; };
   CHECK_THAT(refused(product(1, 1, 2147483000)), Catch::Contains("an index beyond 32 bits"));
+  // 46340 squared fits in 31 bits, whole tiles of two such sides do not.
+  CHECK_THAT(refused(product(46340, 46340, 1)), Catch::Contains("an index beyond 32 bits"));
+  CHECK_THAT(refused(product(46340, 1, 46340)), Catch::Contains("an index beyond 32 bits"));
+  CHECK_THAT(refused(product(1, 46340, 46340)), Catch::Contains("an index beyond 32 bits"));
+  device.max_bindings = 4;
+  CHECK(refused(product(512, 512, 512)) == "");
   device.max_bindings = 3;
   CHECK_THAT(refused(product(512, 512, 512)), Catch::Contains("4 bindings, expected at most 3"));
 }
