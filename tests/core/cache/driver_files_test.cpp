@@ -3,6 +3,7 @@
 #include "cache/driver_scratch.hpp"
 #include "cache/entry_format.hpp"
 
+#include <kiln/cache_admin.hpp>
 #include <kiln/digest.hpp>
 #include <kiln/driver_cache.hpp>
 
@@ -374,6 +375,15 @@ TEST_CASE("cache::driver_files: a first dispatch that does not end drops the ent
   s.device.hangs_after = std::numeric_limits<int>::max();
   CHECK(test::acquire(*s.open(), "one", s.device)->tier == Tier::built);
   CHECK(test::acquire(*s.open(), "one", s.device)->tier == Tier::disk);
+}
+
+TEST_CASE("cache::driver_files: an inspected program lists its driver files") {
+  StoredWithFiles s;
+  const auto inspected = inspect_program(s.config, "the label of one");
+  REQUIRE(inspected);
+  REQUIRE(inspected->driver_files.size() == 1);
+  CHECK(inspected->driver_files[0].name == "mesa/aa/one");
+  CHECK(inspected->driver_files[0].bytes == 4);
 }
 
 TEST_CASE("cache::driver_files: a process that dies at the first dispatch makes the program suspect, files included") {

@@ -63,6 +63,20 @@ TEST_CASE("sharing: a process that did nothing but load programs of a remote cou
   REQUIRE(totals);
   CHECK(totals->processes == 1);
   CHECK(totals->counts.shared.hits == 1);
+
+  // The remote's own totals: one program found, then one that the index has and the server lacks.
+  const RemoteTotals first = remote_status(reader.config, reader.stores).at(0).totals;
+  CHECK(first.found == 1);
+  CHECK(first.absent == 0);
+  const std::string folder = device_folder_name(writer.device.info()) + "/";
+  SharingMachine other(server);
+  other.read_from(url, writer);
+  other.expect_slow_answers(url);
+  server->objects.erase(folder + key_for("one", writer.device).digest.hex());
+  CHECK(acquire(*other.open(), "one", other.device)->tier == Tier::built);
+  const RemoteTotals second = remote_status(other.config, other.stores).at(0).totals;
+  CHECK(second.found == 0);
+  CHECK(second.absent == 1);
 }
 
 TEST_CASE("sharing: what the index lacks is not asked for") {
