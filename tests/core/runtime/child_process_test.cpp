@@ -56,9 +56,12 @@ TEST_CASE("thread limits: enough only where every limit is known and leaves the 
     std::filesystem::create_directories((folder.path() / file).parent_path());
     std::ofstream(folder.path() / file) << text;
   };
-  rlimit before{};
+  rlimit before{}, data{}, space{};
   REQUIRE(getrlimit(RLIMIT_NPROC, &before) == 0);
-  const bool limited = before.rlim_cur != RLIM_INFINITY && before.rlim_cur < 1000;
+  REQUIRE(getrlimit(RLIMIT_DATA, &data) == 0);
+  REQUIRE(getrlimit(RLIMIT_AS, &space) == 0);
+  const bool limited = (before.rlim_cur != RLIM_INFINITY && before.rlim_cur < 1000) || data.rlim_cur != RLIM_INFINITY ||
+                       space.rlim_cur != RLIM_INFINITY;
   CHECK_FALSE(limits_leave_threads(8, sources));  // nothing is known
   write("loadavg", "0.10 0.20 0.30 2/100 4321\n");
   write("threads-max", "10000\n");
