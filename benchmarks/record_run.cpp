@@ -11,6 +11,7 @@
 #include <kiln/runtime.hpp>
 
 #include "layer_table.hpp"
+#include "support/forwarding_cache.hpp"
 
 #include <algorithm>
 #include <array>
@@ -75,26 +76,16 @@ class RequestLog {
   std::vector<std::size_t> requests_;
 };
 
-class LoggedCache final : public ProgramCache {
+class LoggedCache final : public test::ForwardingCache {
  public:
-  LoggedCache(std::unique_ptr<ProgramCache> cache, RequestLog& log) : cache_(std::move(cache)), log_(log) {}
+  LoggedCache(std::unique_ptr<ProgramCache> cache, RequestLog& log) : ForwardingCache(std::move(cache)), log_(log) {}
   Result<Acquired> get_or_build(const ProgramKey& key, const KernelSource& source, Device& device) noexcept override {
-    auto acquired = cache_->get_or_build(key, source, device);
+    auto acquired = ForwardingCache::get_or_build(key, source, device);
     if (acquired) log_.ask(key, source, acquired->program);
     return acquired;
   }
-  Guard enter() noexcept override { return cache_->enter(); }
-  const Program* find(const Digest& digest, const Device& device, const Guard& guard) noexcept override {
-    return cache_->find(digest, device, guard);
-  }
-  void record(const ProgramKey& key, const Device& device, const Measurement& measurement,
-              double gflops) noexcept override {
-    cache_->record(key, device, measurement, gflops);
-  }
-  CacheStats stats() const noexcept override { return cache_->stats(); }
 
  private:
-  const std::unique_ptr<ProgramCache> cache_;
   RequestLog& log_;
 };
 

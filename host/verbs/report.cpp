@@ -392,7 +392,8 @@ Result<std::string> read_page() {
                        ". The page is built only if Chart.js is installed (Debian package libjs-chart.js)");
   }
   if (page->find(data_mark) == std::string::npos) {
-    return corrupt("report: file " + file.string() + ": placeholder " + std::string(data_mark) + " not found");
+    return corrupt("report: file " + file.string() + ": expected the word " + std::string(data_mark) +
+                   " in the place of the data, found none");
   }
   return page;
 }

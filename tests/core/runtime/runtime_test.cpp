@@ -1,5 +1,6 @@
 #include "core/cache/in_child.hpp"
 #include "core/runtime/told_selector.hpp"
+#include "support/forwarding_cache.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -66,49 +67,37 @@ TEST_CASE("runtime: a process that ends next leaves its devices open, unless it 
 namespace {
 
 // The tiered cache, with a note of how often it was asked to trim its memory.
-class Heeding final : public ProgramCache {
+class TrimCountingCache final : public ForwardingCache {
  public:
-  Heeding(std::unique_ptr<ProgramCache> cache, std::atomic<int>& heeded) : cache_(std::move(cache)), heeded_(heeded) {}
-  Result<Acquired> get_or_build(const ProgramKey& key, const KernelSource& source, Device& device) noexcept override {
-    return cache_->get_or_build(key, source, device);
-  }
-  Guard enter() noexcept override { return cache_->enter(); }
-  const Program* find(const Digest& digest, const Device& device, const Guard& guard) noexcept override {
-    return cache_->find(digest, device, guard);
-  }
-  void record(const ProgramKey& key, const Device& device, const Measurement& measurement,
-              double gflops) noexcept override {
-    cache_->record(key, device, measurement, gflops);
-  }
-  void trim_memory() noexcept override { ++heeded_; }
-  CacheStats stats() const noexcept override { return cache_->stats(); }
+  TrimCountingCache(std::unique_ptr<ProgramCache> cache, std::atomic<int>& trims)
+      : ForwardingCache(std::move(cache)), trims_(trims) {}
+  void trim_memory() noexcept override { ++trims_; }
 
  private:
-  const std::unique_ptr<ProgramCache> cache_;
-  std::atomic<int>& heeded_;
+  std::atomic<int>& trims_;
 };
 
 }  // namespace
 
 TEST_CASE("runtime: the cache is asked to trim its memory before each job, also where the job only hits") {
   RuntimeFixture fixture;
-  std::atomic<int> heeded{0};
+  std::atomic<int> trims{0};
   const auto tiered = fixture.registry.cache("tiered");
   REQUIRE(tiered);
   REQUIRE(fixture.registry
-              .add_cache("test", "heeding",
+              .add_cache("test", "trim_counting",
                          [&, make = *tiered](const CacheContext& context) -> Result<std::unique_ptr<ProgramCache>> {
                            auto cache = make(context);
                            if (!cache) return cache;
-                           return std::unique_ptr<ProgramCache>(new Heeding(std::move(*cache), heeded));
+                           return std::unique_ptr<ProgramCache>(new TrimCountingCache(std::move(*cache), trims));
                          })
               .ok());
-  fixture.config.cache.name = "heeding";
+  fixture.config.cache.name = "trim_counting";
   RunRequest request = small_conv2d();
   request.device = "alpha";
   for (int run = 1; run <= 3; ++run) {
     CHECK(fixture.runtime().run(request).status.ok());
-    CHECK(heeded == run);
+    CHECK(trims == run);
   }
   // It cannot be filled ahead as a whole; named jobs are warmed one after another all the same.
   WarmRequest warm;

@@ -8,6 +8,7 @@
 #include "core/cache/process/shared.hpp"
 #include "core/cache/rendezvous.hpp"
 #include "core/cache/workplace.hpp"
+#include "support/forwarding_cache.hpp"
 
 #include <atomic>
 #include <memory>
@@ -35,27 +36,15 @@ std::vector<KeptProgram> wanted(int count, const SyntheticDevice& device) {
 }
 
 // A cache that cannot be filled ahead, with the names of what it is asked for.
-class OneByOne final : public ProgramCache {
+class OneByOne final : public ForwardingCache {
  public:
-  explicit OneByOne(std::unique_ptr<ProgramCache> cache) : cache_(std::move(cache)) {}
+  using ForwardingCache::ForwardingCache;
   Result<Acquired> get_or_build(const ProgramKey& key, const KernelSource& source, Device& device) noexcept override {
     asked.push_back(key.label);
-    return cache_->get_or_build(key, source, device);
+    return ForwardingCache::get_or_build(key, source, device);
   }
-  Guard enter() noexcept override { return cache_->enter(); }
-  const Program* find(const Digest& digest, const Device& device, const Guard& guard) noexcept override {
-    return cache_->find(digest, device, guard);
-  }
-  void record(const ProgramKey& key, const Device& device, const Measurement& measurement,
-              double gflops) noexcept override {
-    cache_->record(key, device, measurement, gflops);
-  }
-  CacheStats stats() const noexcept override { return cache_->stats(); }
 
   std::vector<std::string> asked;
-
- private:
-  const std::unique_ptr<ProgramCache> cache_;
 };
 
 }  // namespace
