@@ -11,8 +11,6 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-const std::string tiny = conv_3x3("tiny");
-
 // A machine as far as Kiln can tell: a cache folder and a key of its own.
 struct Machine {
   TemporaryFolder folder;
@@ -22,7 +20,7 @@ struct Machine {
     return run_kiln(std::move(words), {.environment = std::move(environment)});
   }
   Finished run(std::vector<std::string> more = {}, std::map<std::string, std::string> environment = {},
-               const std::string& jobs = tiny) const {
+               const std::string& jobs = tiny_layer) const {
     std::vector<std::string> words = {"run", folder.write("tiny.toml", jobs), "--json", "--device", "opengl:0"};
     words.insert(words.end(), more.begin(), more.end());
     return kiln(std::move(words), std::move(environment));

@@ -17,13 +17,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::string layer = conv_3x3("layer", {8, 40, 32});
-
-struct Place {
+struct CachePlace {
   TemporaryFolder folder;
   fs::path cache = folder / "cache";
   fs::path runtime = folder / "runtime";  // $XDG_RUNTIME_DIR
-  fs::path job = folder.write("layer.toml", layer);
+  fs::path job = folder.write("layer.toml", wide_layer);
 
   Finished run(const std::string& device, const ProcessOptions& options = {},
                const std::vector<std::string>& more = {}) const {
@@ -35,7 +33,7 @@ struct Place {
     return run_kiln(words, keyed);
   }
 
-  Place() { fs::create_directory(runtime), fs::permissions(runtime, fs::perms::owner_all); }
+  CachePlace() { fs::create_directory(runtime), fs::permissions(runtime, fs::perms::owner_all); }
 };
 
 // Every path below, with the time of its last change.
@@ -47,8 +45,6 @@ std::vector<std::pair<std::string, fs::file_time_type>> all_below(const fs::path
   std::sort(all.begin(), all.end());
   return all;
 }
-
-std::ptrdiff_t lines_of(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
 
 // In front of a command: the folder becomes a file system of its own without a byte to spare. nullopt: not allowed
 // here.
@@ -69,7 +65,7 @@ std::optional<std::vector<std::string>> with_full_disk_at(const fs::path& folder
 }  // namespace
 
 TEST_CASE("a full disk below the cache ends no process: one warning, and the result") {
-  const Place place;
+  const CachePlace place;
   fs::create_directories(place.cache);
   const auto full = with_full_disk_at(place.cache);
   if (!full) {
@@ -88,7 +84,7 @@ TEST_CASE("a full disk below the cache ends no process: one warning, and the res
 }
 
 TEST_CASE("the driver's private folder is gone after a run, and programs come from disk without it") {
-  const Place place;
+  const CachePlace place;
   for (const bool cold : {true, false}) {
     const Finished finished = place.run("opengl:0", {}, {"--set", "generator.serve_while_building=false"});
     INFO(finished.err);
@@ -102,7 +98,7 @@ TEST_CASE("the driver's private folder is gone after a run, and programs come fr
 }
 
 TEST_CASE("a driver's folder that others can write is not used: one warning, and it stays as it is") {
-  const Place place;
+  const CachePlace place;
   REQUIRE(place.run("opengl:0").status == 0);
   const fs::path theirs = place.runtime / "kiln" / "driver";
   const fs::path aside = place.folder / "aside";
@@ -126,7 +122,7 @@ TEST_CASE("a driver's folder that others can write is not used: one warning, and
 }
 
 TEST_CASE("a cache folder that others can write is not used: one warning, and nothing is made in it") {
-  const Place place;
+  const CachePlace place;
   fs::create_directories(place.cache);
   fs::permissions(place.cache, fs::perms(0777));
   for (const char* read_only : {"false", "true"}) {
@@ -142,7 +138,7 @@ TEST_CASE("a cache folder that others can write is not used: one warning, and no
 }
 
 TEST_CASE("read_only: programs are found, and nothing at all is written") {
-  const Place place;
+  const CachePlace place;
   const std::vector<std::string> read_only = {"--set", "cache.read_only=true", "--set", "selector.log=true"};
   const Finished first = place.run("opengl:0", {}, read_only);
   INFO(first.err);
@@ -160,7 +156,7 @@ TEST_CASE("read_only: programs are found, and nothing at all is written") {
 }
 
 TEST_CASE("verbs that open no device make no folder for one") {
-  const Place place;
+  const CachePlace place;
   for (const char* verb : {"check", "show"}) {
     CHECK(run_kiln({"config", verb, place.job, "--cache-dir", place.cache},
                    {.environment = {{"XDG_RUNTIME_DIR", place.runtime}}})

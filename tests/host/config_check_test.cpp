@@ -19,7 +19,7 @@ void write_tensor(const std::filesystem::path& path, DType dtype, const Shape& s
   REQUIRE(data::write_npy(path, **HostTensor::create(dtype, shape)).ok());
 }
 
-const std::string doubling =
+const std::string checked_kernel =
     "#version 430\nlayout(local_size_x = 4) in;\n"
     "layout(std430, binding = 0) readonly buffer X { float x[]; };\n"
     "layout(std430, binding = 1) buffer Y { float y[]; };\n"
@@ -90,8 +90,8 @@ TEST_CASE("config check finds what the headers of files show") {
   write_tensor(folder / "empty.npy", DType::f32, {0});
   folder.write("damaged.npy", "no header");
   REQUIRE(data::write_png(folder / "grey.png", **HostTensor::create(DType::f32, {1, 1, 8, 8})).ok());
-  folder.write("own.comp", doubling);
-  folder.write("own.txt", doubling);
+  folder.write("own.comp", checked_kernel);
+  folder.write("own.txt", checked_kernel);
   const std::string gemm = "[[job]]\nname = \"job\"\nop = \"gemm\"\nm = 4\nn = 4\nk = 4\nweights = \"random:1\"\n";
   const std::string conv = conv_3x3("job", {3, 8, 4});
   const std::string kernel = "[[job]]\nname = \"job\"\nop = \"kernel\"\ngrid = [1]\n";
@@ -224,7 +224,7 @@ TEST_CASE("config check --device compiles, stores and runs nothing, and agrees w
   const auto file = folder.write("case.toml", job + tiny_gemm("product"));
   const std::vector<std::string> words = {"config",      "check",         file, "--device", "opengl:0",
                                           "--cache-dir", folder / "cache"};
-  folder.write("own.comp", doubling);
+  folder.write("own.comp", checked_kernel);
   const Finished good = run_kiln(words);
   INFO(good.err << good.out);
   CHECK(good.status == 0);
@@ -235,12 +235,12 @@ TEST_CASE("config check --device compiles, stores and runs nothing, and agrees w
   CHECK(ran.status == 0);
   CHECK(ran.json()["cache"]["builds"] == 0);
 
-  folder.write("own.comp", doubling + "nonsense\n");
+  folder.write("own.comp", checked_kernel + "nonsense\n");
   const Finished broken = run_kiln(words);
   CHECK(broken.status == 2);
   CHECK_THAT(broken.err, Contains("case.toml:4:10: job \"own\": "));
   // A block that the job does not provide.
-  std::string more = doubling;
+  std::string more = checked_kernel;
   more.insert(more.find("void main"), "layout(std430, binding = 5) buffer Z { float z[]; };\n");
   more.replace(more.rfind("}"), 1, "z[0] = 1.0; }");
   folder.write("own.comp", more);
@@ -250,7 +250,7 @@ TEST_CASE("config check --device compiles, stores and runs nothing, and agrees w
   CHECK_THAT(unprovided.err, Contains("Z"));
   const Finished run_too = run_kiln({"run", file, "--device", "opengl:0", "--cache-dir", folder / "cache"});
   CHECK(run_too.status != 0);
-  folder.write("own.comp", doubling);
+  folder.write("own.comp", checked_kernel);
   CHECK(run_kiln({"config", "check", file, "--device", "amdgpu:0", "--set", "device.fallback=never", "--cache-dir",
                   folder / "cache"})
             .status == 3);

@@ -165,7 +165,7 @@ Example only_example(const std::string& page, const std::string& kind) {
   return {};
 }
 
-void put(const fs::path& file, std::int64_t elements, const std::function<float(float)>& value) {
+void put_floats(const fs::path& file, std::int64_t elements, const std::function<float(float)>& value) {
   auto tensor = HostTensor::create(DType::f32, {elements}).value();
   float index = 0;
   for (float& element : tensor->as<float>()) element = value(index++);
@@ -219,12 +219,12 @@ class Machine {
     }
     fs::permissions(folder / "etc", fs::perms::owner_all);
     fs::create_directory_symlink(fs::path(KILN_SOURCE_DIR) / "docs", folder / "docs");
-    put(folder / "x.npy", 1024, [](float i) { return 0.25f * i; });
-    put(folder / "y.npy", 1024, [](float i) { return i; });
-    put(folder / "z.npy", 1024, [](float i) { return 1.625f * i; });  // 2.5 x + y
-    put(folder / "shaded_expected.npy", 1024, [](float i) { return 0.75f * i + 402.5f; });
-    put(folder / "long_x.npy", 4096, [](float i) { return i; });
-    put(folder / "long_expected.npy", 4096, [](float i) { return 2.5f * i; });
+    put_floats(folder / "x.npy", 1024, [](float i) { return 0.25f * i; });
+    put_floats(folder / "y.npy", 1024, [](float i) { return i; });
+    put_floats(folder / "z.npy", 1024, [](float i) { return 1.625f * i; });  // 2.5 x + y
+    put_floats(folder / "shaded_expected.npy", 1024, [](float i) { return 0.75f * i + 402.5f; });
+    put_floats(folder / "long_x.npy", 4096, [](float i) { return i; });
+    put_floats(folder / "long_expected.npy", 4096, [](float i) { return 2.5f * i; });
     folder.write("saxpy.comp", only_example("docs/user-kernels.md", "glsl").text);
     folder.write("uniforms.comp", R"(#version 430
 layout(local_size_x = 64) in;

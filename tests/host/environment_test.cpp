@@ -20,14 +20,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* doubling = R"(#version 430
+constexpr const char* home_kernel = R"(#version 430
 layout(local_size_x = 64) in;
 layout(std430, binding = 0) readonly buffer In { float src[]; };
 layout(std430, binding = 1) buffer Out { float dst[]; };
 void main() { uint i = gl_GlobalInvocationID.x; dst[i] = 2.0 * src[i]; }
 )";
 
-constexpr const char* job = R"(
+constexpr const char* home_job = R"(
 [[job]]
 name = "doubling"
 op = "kernel"
@@ -51,11 +51,11 @@ void write_floats(const fs::path& path, float scale) {
 // A job with its files, in a folder with a space in its name, and a home beside it that the job's user owns.
 struct HomePlace {
   TemporaryFolder folder{"a place"};
-  fs::path file = folder.write("job.toml", job);
+  fs::path file = folder.write("job.toml", home_job);
   fs::path home = folder / "home";
 
   HomePlace() {
-    folder.write("doubling.comp", doubling);
+    folder.write("doubling.comp", home_kernel);
     write_floats(folder / "src.npy", 1);
     write_floats(folder / "dst.npy", 0);
     write_floats(folder / "want.npy", 2);

@@ -16,15 +16,13 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-const std::string layer = conv_3x3("layer", {8, 40, 32});
-
 const std::vector<std::string> as_nobody = {"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"};
 
 }  // namespace
 
 TEST_CASE("EGL hidden: the CPU serves and the report says so") {
   const TemporaryFolder folder;
-  const auto file = folder.write("l.toml", layer + "[plugin.opengl]\negl_library = \"libEGL-hidden.so\"\n");
+  const auto file = folder.write("l.toml", wide_layer + "[plugin.opengl]\negl_library = \"libEGL-hidden.so\"\n");
   const Finished finished = run_kiln({"run", file, "--json", "--device", "opengl:0", "--cache-dir", folder / "cache"});
   INFO(finished.err << finished.out);
   CHECK(finished.status == 0);
@@ -36,7 +34,7 @@ TEST_CASE("EGL hidden: the CPU serves and the report says so") {
 
 TEST_CASE("EGL hidden and fallback forbidden: status 3 and one clear message") {
   const TemporaryFolder folder;
-  const auto file = folder.write("l.toml", layer + "[plugin.opengl]\negl_library = \"libEGL-hidden.so\"\n");
+  const auto file = folder.write("l.toml", wide_layer + "[plugin.opengl]\negl_library = \"libEGL-hidden.so\"\n");
   const Finished finished = run_kiln(
       {"run", file, "--device", "opengl:0", "--set", "device.fallback=never", "--cache-dir", folder / "cache"});
   CHECK(finished.status == 3);
@@ -75,7 +73,7 @@ grid = [1, 1, 1]
 TEST_CASE("a required plugin that no folder has: status 3, naming it and the folders") {
   const TemporaryFolder folder;
   const std::vector<std::string> words = {
-      "run",   folder.write("l.toml", layer),  "--cache-dir", folder / "cache", "--plugin-path", folder / "nowhere",
+      "run",   folder.write("l.toml", wide_layer), "--cache-dir", folder / "cache", "--plugin-path", folder / "nowhere",
       "--set", "plugins.required=[\"absent\"]"};
   const Finished finished = run_kiln(words);
   CHECK(finished.status == 3);
@@ -108,7 +106,7 @@ TEST_CASE("a command without its folder of plugins: status 3, naming the plugin 
     words.insert(words.end(), {"--cache-dir", folder / "cache"});
     return run_process(words, {.environment = {{"KILN_KEY_FILE", folder / "key"}}});
   };
-  const Finished finished = run({"run", folder.write("l.toml", layer)});
+  const Finished finished = run({"run", folder.write("l.toml", wide_layer)});
   INFO(finished.err);
   CHECK(finished.status == 3);
   CHECK_THAT(finished.err, Contains("'cpu'") && Contains(folder / "lib/kiln/plugins"));
@@ -121,7 +119,7 @@ TEST_CASE("a command without its folder of plugins: status 3, naming the plugin 
 TEST_CASE("a folder of plugins is searched before the installed one, which is still there") {
   const TemporaryFolder folder;
   std::filesystem::create_directories(folder / "mine");
-  const auto file = folder.write("l.toml", layer);
+  const auto file = folder.write("l.toml", wide_layer);
   const std::vector<std::string> mine = {"--cache-dir", folder / "cache", "--plugin-path", folder / "mine"};
   std::vector<std::string> words = {"run", file, "--device", "cpu"};
   words.insert(words.end(), mine.begin(), mine.end());
@@ -161,9 +159,9 @@ TEST_CASE("a plugin that crashed once is checked again by --retry alone") {
 
 TEST_CASE("a missing input stops before anything runs; nothing is written") {
   const TemporaryFolder folder;
-  std::string broken = layer;
+  std::string broken = wide_layer;
   broken.replace(broken.find("random:1"), 8, "absent.npy");
-  std::string good = layer;
+  std::string good = wide_layer;
   good.replace(good.find("\"layer\""), 7, "\"other\"");
   const auto file = folder.write("l.toml", broken + "output = \"never.npy\"\n" + good);
   const Finished finished =
@@ -177,7 +175,7 @@ TEST_CASE("a missing input stops before anything runs; nothing is written") {
 
 TEST_CASE("a wrong key stops before anything runs") {
   const TemporaryFolder folder;
-  const auto file = folder.write("l.toml", layer + "stirde = 2\n");
+  const auto file = folder.write("l.toml", wide_layer + "stirde = 2\n");
   const Finished finished = run_kiln({"run", file, "--cache-dir", folder / "cache"});
   CHECK(finished.status == 2);
   CHECK_THAT(finished.err, Contains("stirde") && Contains("stride"));
@@ -190,7 +188,7 @@ TEST_CASE("a wrong key stops before anything runs") {
 
 TEST_CASE("an input of the wrong shape names file, found and expected") {
   const TemporaryFolder folder;
-  std::string png = layer;
+  std::string png = wide_layer;
   png.replace(png.find("random:1"), 8, std::string(KILN_SOURCE_DIR) + "/configs/quickstart/photo.png");
   const Finished finished =
       run_kiln({"run", folder.write("l.toml", png), "--json", "--device", "cpu", "--cache-dir", folder / "cache"});
@@ -208,7 +206,7 @@ TEST_CASE("a read-only cache folder costs nobody a result") {
   std::filesystem::create_directories(folder / "cache");
   std::filesystem::permissions(folder / "cache", std::filesystem::perms(0555));
   std::filesystem::permissions(folder.path(), std::filesystem::perms(0755));
-  const auto file = folder.write("l.toml", layer);
+  const auto file = folder.write("l.toml", wide_layer);
   // The test is only worth something where a plain write there fails.
   const Finished plain = run_process({"touch", folder / "cache/file"}, {.folder = {}, .before = as_nobody});
   REQUIRE(plain.status != 0);
@@ -229,7 +227,7 @@ TEST_CASE("a read-only cache folder costs nobody a result") {
 
 TEST_CASE("a full disk fails the job that writes, and leaves no half-written file") {
   const TemporaryFolder folder;
-  const auto file = folder.write("l.toml", layer + "output = \"out.npy\"\n");
+  const auto file = folder.write("l.toml", wide_layer + "output = \"out.npy\"\n");
   const Finished finished = run_kiln({"run", file, "--json", "--device", "cpu", "--cache-dir", folder / "cache"},
                                      {.folder = folder.path(), .most_file_bytes = 16384});
   INFO(finished.err << finished.out);
@@ -245,7 +243,7 @@ TEST_CASE("a full disk fails the job that writes, and leaves no half-written fil
 TEST_CASE("a full disk under the cache costs nobody a result") {
   const TemporaryFolder folder;
   const Finished finished = run_kiln(
-      {"run", folder.write("l.toml", layer), "--json", "--device", "opengl:0", "--cache-dir", folder / "cache"},
+      {"run", folder.write("l.toml", wide_layer), "--json", "--device", "opengl:0", "--cache-dir", folder / "cache"},
       {.folder = {}, .most_file_bytes = 1});
   INFO(finished.err << finished.out);
   // Standard output is a pipe: the limit on file sizes does not touch it.

@@ -23,7 +23,7 @@ using kiln::host::jobs_to_wait_for;
 
 namespace {
 
-JobConfig job(const std::string& input, const std::string& output) {
+JobConfig from_to(const std::string& input, const std::string& output) {
   JobConfig config;
   config.base = "/somewhere";
   config.input = input;
@@ -58,7 +58,7 @@ layout(std430, binding = 0) buffer Y { float y[]; };
 void main() { uint i = gl_GlobalInvocationID.x; if (i < 1000u) y[i] = 2.0 * y[i] + float(SHIFT); }
 )";
 
-std::string doubling(int shift) {
+std::string step_job(int shift) {
   return "\n[[job]]\nname = \"step " + std::to_string(shift) + "\"\nop = \"kernel\"\nsource = \"doubles.comp\"\n" +
          "constants = { SHIFT = " + std::to_string(shift) +
          " }\nbindings = [ { inout = \"y.npy\" } ]\ngrid = [16, 1, 1]\n";
@@ -67,16 +67,17 @@ std::string doubling(int shift) {
 }  // namespace
 
 TEST_CASE("job order: a job waits for who writes what it reads or writes, and for who reads what it writes") {
-  CHECK(jobs_to_wait_for({job("a.npy", "b.npy"), job("a.npy", "c.npy")}) == Waits{{}, {}});
-  CHECK(jobs_to_wait_for({job("random:1", "b.npy"), job("b.npy", "c.npy"), job("./x/../c.npy", "")}) ==
+  CHECK(jobs_to_wait_for({from_to("a.npy", "b.npy"), from_to("a.npy", "c.npy")}) == Waits{{}, {}});
+  CHECK(jobs_to_wait_for({from_to("random:1", "b.npy"), from_to("b.npy", "c.npy"), from_to("./x/../c.npy", "")}) ==
         Waits{{}, {0}, {1}});
-  CHECK(jobs_to_wait_for({job("b.npy", ""), job("random:1", "b.npy"), job("b.npy", "")}) == Waits{{}, {0}, {1}});
+  CHECK(jobs_to_wait_for({from_to("b.npy", ""), from_to("random:1", "b.npy"), from_to("b.npy", "")}) ==
+        Waits{{}, {0}, {1}});
   CHECK(jobs_to_wait_for({in_place("y.npy"), in_place("z.npy"), in_place("y.npy"), in_place("x.npy")}) ==
         Waits{{}, {}, {0}, {0, 1, 2}});
-  CHECK(jobs_to_wait_for({job("random:1", ""), job("random:1", "")}) == Waits{{}, {}});
-  JobConfig sum = job("random:1", "c.npy");
+  CHECK(jobs_to_wait_for({from_to("random:1", ""), from_to("random:1", "")}) == Waits{{}, {}});
+  JobConfig sum = from_to("random:1", "c.npy");
   sum.addend = "b.npy";
-  CHECK(jobs_to_wait_for({job("random:1", "b.npy"), sum}) == Waits{{}, {0}});
+  CHECK(jobs_to_wait_for({from_to("random:1", "b.npy"), sum}) == Waits{{}, {0}});
 }
 
 TEST_CASE("job order: every job begins once, in the order of the file, none before those that it waits for") {
@@ -244,10 +245,10 @@ TEST_CASE("run: layers and repeated jobs start after the previous job has ended"
   for (const char* name : {"y.npy", "z.npy"}) {
     REQUIRE(kiln::data::write_npy(folder / name, **kiln::HostTensor::create(kiln::DType::f32, {1000})).ok());
   }
-  std::string second = doubling(2);  // of a file of its own, so that it need not wait for the first one
+  std::string second = step_job(2);  // of a file of its own, so that it need not wait for the first one
   second.replace(second.find("y.npy"), 5, "z.npy");
-  const std::string kernels = doubling(1) + second;
-  const Extents large = {64, 112, 64};
+  const std::string kernels = step_job(1) + second;
+  const ConvExtents large = {64, 112, 64};
   ProcessOptions options;
   options.interrupt_when = "built: program '";  // of the first job, which then has most of its runs before it
   for (const std::string& jobs : {conv_3x3("one", large) + conv_3x3("two", large), kernels}) {
@@ -298,7 +299,7 @@ TEST_CASE("--jobs: jobs that change one file in turn leave what they leave one a
   const TemporaryFolder folder;
   folder.write("doubles.comp", doubles);
   std::string file;
-  for (int i = 1; i <= 6; ++i) file += doubling(i);
+  for (int i = 1; i <= 6; ++i) file += step_job(i);
   folder.write("steps.toml", file);
   auto tensor = kiln::HostTensor::create(kiln::DType::f32, {1000}).value();
   std::ranges::fill(tensor->as<float>(), 1.0f);

@@ -16,7 +16,7 @@ layout(std430, binding = 1) buffer Y { float y[]; };
 void main() { uint i = gl_GlobalInvocationID.x; if (i < uint(COUNT)) y[i] = A * x[i] + y[i]; }
 )";
 
-constexpr const char* job = R"(
+constexpr const char* saxpy_job = R"(
 [[job]]
 name = "mine"
 op = "kernel"
@@ -28,7 +28,7 @@ expect = "z.npy"
 verify = true
 )";
 
-void write(const std::filesystem::path& path, float scale, float shift) {
+void write_ramp(const std::filesystem::path& path, float scale, float shift) {
   auto tensor = kiln::HostTensor::create(kiln::DType::f32, {1000}).value();
   float next = 0;
   for (float& value : tensor->as<float>()) value = scale * next++ + shift;
@@ -40,11 +40,11 @@ void write(const std::filesystem::path& path, float scale, float shift) {
 TEST_CASE("a user's own kernel runs, is verified, written back, and built once") {
   const TemporaryFolder folder;
   folder.write("saxpy.comp", saxpy);
-  const auto file = folder.write("job.toml", job);
+  const auto file = folder.write("job.toml", saxpy_job);
   for (int process = 0; process < 2; ++process) {
-    write(folder / "x.npy", 1, 0);
-    write(folder / "y.npy", 3, 1);
-    write(folder / "z.npy", 5.5, 1);
+    write_ramp(folder / "x.npy", 1, 0);
+    write_ramp(folder / "y.npy", 3, 1);
+    write_ramp(folder / "z.npy", 5.5, 1);
     const Finished finished = run_kiln({"run", file, "--json", "--repeat", "3", "--cache-dir", folder / "cache"});
     INFO(finished.err << finished.out);
     REQUIRE(finished.status == 0);
@@ -65,10 +65,11 @@ TEST_CASE("a user's own kernel runs, is verified, written back, and built once")
 TEST_CASE("a wrong expectation fails the job and leaves the file as it was") {
   const TemporaryFolder folder;
   folder.write("saxpy.comp", saxpy);
-  write(folder / "x.npy", 1, 0);
-  write(folder / "y.npy", 3, 1);
-  write(folder / "z.npy", 5.5, 2);
-  const Finished finished = run_kiln({"run", folder.write("job.toml", job), "--json", "--cache-dir", folder / "cache"});
+  write_ramp(folder / "x.npy", 1, 0);
+  write_ramp(folder / "y.npy", 3, 1);
+  write_ramp(folder / "z.npy", 5.5, 2);
+  const Finished finished =
+      run_kiln({"run", folder.write("job.toml", saxpy_job), "--json", "--cache-dir", folder / "cache"});
   CHECK(finished.status == 1);
   CHECK(finished.json()["jobs"][0]["verified"] == false);
   CHECK((*kiln::data::read_npy(folder / "y.npy"))->as<float>()[999] == 3.0f * 999 + 1);
@@ -77,8 +78,8 @@ TEST_CASE("a wrong expectation fails the job and leaves the file as it was") {
 TEST_CASE("one expectation for two results is refused before anything runs, and nothing is written") {
   const TemporaryFolder folder;
   folder.write("saxpy.comp", saxpy);
-  for (const char* name : {"x.npy", "y.npy", "z.npy"}) write(folder / name, 1, 0);
-  std::string two = job;
+  for (const char* name : {"x.npy", "y.npy", "z.npy"}) write_ramp(folder / name, 1, 0);
+  std::string two = saxpy_job;
   two.replace(two.find("{ input = \"x.npy\" }"), 19, "{ inout = \"x.npy\" }");
   const Finished finished = run_kiln({"run", folder.write("job.toml", two), "--json", "--cache-dir", folder / "cache"});
   CHECK(finished.status == 2);
@@ -92,10 +93,11 @@ TEST_CASE("a compile error is told whole, with the user's own line") {
   std::string broken = saxpy;
   broken.replace(broken.find("y[i] = A"), 8, "y[i] = B");
   folder.write("saxpy.comp", broken);
-  write(folder / "x.npy", 1, 0);
-  write(folder / "y.npy", 3, 1);
-  write(folder / "z.npy", 5.5, 1);
-  const Finished finished = run_kiln({"run", folder.write("job.toml", job), "--json", "--cache-dir", folder / "cache"});
+  write_ramp(folder / "x.npy", 1, 0);
+  write_ramp(folder / "y.npy", 3, 1);
+  write_ramp(folder / "z.npy", 5.5, 1);
+  const Finished finished =
+      run_kiln({"run", folder.write("job.toml", saxpy_job), "--json", "--cache-dir", folder / "cache"});
   CHECK(finished.status == 1);
   CHECK_THAT(finished.json()["jobs"][0]["error"].get<std::string>(), Contains("5") && Contains("B"));
 }
@@ -103,10 +105,10 @@ TEST_CASE("a compile error is told whole, with the user's own line") {
 TEST_CASE("OpenCL C has no device here: status 3, saying so") {
   const TemporaryFolder folder;
   folder.write("saxpy.cl", "kernel void main_() {}\n");
-  write(folder / "x.npy", 1, 0);
-  write(folder / "y.npy", 3, 1);
-  write(folder / "z.npy", 5.5, 1);
-  std::string cl = job;
+  write_ramp(folder / "x.npy", 1, 0);
+  write_ramp(folder / "y.npy", 3, 1);
+  write_ramp(folder / "z.npy", 5.5, 1);
+  std::string cl = saxpy_job;
   cl.replace(cl.find("saxpy.comp"), 10, "saxpy.cl");
   const Finished finished = run_kiln({"run", folder.write("job.toml", cl), "--json", "--cache-dir", folder / "cache"});
   CHECK(finished.status == 3);

@@ -17,9 +17,9 @@ constexpr const char* head =
     "layout(std430, binding = 1) buffer Out { float dst[]; };\n";
 
 // A job of 64 lanes: dst must become 2 * src.
-class Place {
+class SourcePlace {
  public:
-  explicit Place(std::string source = "kernel.comp") : source_(std::move(source)) {}
+  explicit SourcePlace(std::string source = "kernel.comp") : source_(std::move(source)) {}
 
   void write(const std::string& name, const std::string& text) const {
     std::filesystem::create_directories((folder / name).parent_path());
@@ -79,7 +79,7 @@ std::string main_with(const std::string& value) {
 }  // namespace
 
 TEST_CASE("kernel source: included files are put in, found by folder, and part of the key") {
-  const Place place;
+  const SourcePlace place;
   place.write("lib/twice.glsl", "#pragma once\n#include \"scale.glsl\"\nfloat twice(float v) { return SCALE * v; }\n");
   place.write("lib/scale.glsl", "#define SCALE 3.0\n");
   const std::string text = std::string("#version 430\n#extension GL_GOOGLE_include_directive : require\n") +
@@ -96,7 +96,7 @@ TEST_CASE("kernel source: included files are put in, found by folder, and part o
 }
 
 TEST_CASE("kernel source: a compiler's error names the file and the line, also of an included file") {
-  const Place place;
+  const SourcePlace place;
   place.write("lib/twice.glsl", "\n\nfloat twice(float v) { return nothing; }\n");
   const std::string included = place.error_of(
       head + std::string("#include \"lib/twice.glsl\"\n") + main_with("twice(src[i])"), "constants = { A = 1, B = 2 }");
@@ -113,7 +113,7 @@ TEST_CASE("kernel source: a compiler's error names the file and the line, also o
 }
 
 TEST_CASE("kernel source: a byte-order mark, other line ends and continued lines do no harm") {
-  const Place place;
+  const SourcePlace place;
   place.write("mark.glsl", "\xef\xbb\xbf#define TWO 2.0\r\n");
   place.check_right("\xef\xbb\xbf" + std::string(head) + "#include \"mark.glsl\"\r\n" + main_with("TWO * src[i]"));
   std::string text = std::string("/* first */ // \\\n still a comment\n#\\\nversion \\\n430\n") + (head + 13) +
@@ -128,7 +128,7 @@ TEST_CASE("kernel source: a byte-order mark, other line ends and continued lines
 }
 
 TEST_CASE("kernel source: a boolean constant serves #if and if alike") {
-  const Place place;
+  const SourcePlace place;
   const std::string by_preprocessor = head + std::string("#if FAST && !SLOW\n") + main_with("2.0 * src[i]") +
                                       "#else\n" + main_with("-1.0") + "#endif\n";
   const std::string by_language = head + std::string("const bool fast = FAST;\n") +
@@ -144,7 +144,7 @@ TEST_CASE("kernel source: a boolean constant serves #if and if alike") {
 }
 
 TEST_CASE("kernel source: GLSL for Vulkan is named as such, with all that must change") {
-  const Place place;
+  const SourcePlace place;
   const std::string error = place.error_of(
       "#version 430\nlayout(local_size_x = 64) in;\n"
       "layout(std430, set = 0, binding = 0) readonly buffer In { float src[]; };\n"
@@ -159,7 +159,7 @@ TEST_CASE("kernel source: GLSL for Vulkan is named as such, with all that must c
 }
 
 TEST_CASE("kernel source: barrier() orders shared memory, unless barrier_fix is off") {
-  const Place place;
+  const SourcePlace place;
   const std::string text = head + std::string("shared float lane[64];\n") +
                            "#define SYNC barrier()\n"
                            "void main() {\n  uint t = gl_LocalInvocationID.x;\n  lane[t] = src[63u - t]; SYNC;\n"
@@ -176,7 +176,7 @@ TEST_CASE("kernel source: barrier() orders shared memory, unless barrier_fix is 
 }
 
 TEST_CASE("kernel source: OpenCL C includes files too, and its errors name them") {
-  const Place place("kernel.cl");
+  const SourcePlace place("kernel.cl");
   place.write("lib/twice.h", "#ifndef TWICE\n#define TWICE\nfloat twice(float v) { return 2.0f * v; }\n#endif\n");
   const std::vector<std::string> simulated{"simulate", "--", std::string(KILN_BINARY_DIR) + "/bin/kiln"};
   const std::string kernel =

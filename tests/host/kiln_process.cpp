@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -95,6 +96,10 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
 }  // namespace
 
 nlohmann::json Finished::json() const { return nlohmann::json::parse(out); }
+
+std::size_t lines_of(const std::string& text) {
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
 
 TemporaryFolder::TemporaryFolder(const std::string& name) {
   std::string pattern = (std::filesystem::temp_directory_path() / "kiln-host-XXXXXX").string();

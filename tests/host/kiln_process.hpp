@@ -37,6 +37,8 @@ struct Finished {
   nlohmann::json json() const;  // of `out`
 };
 
+std::size_t lines_of(const std::string& text);  // ends of lines in it
+
 enum class StandardOutput : std::uint8_t { invalid = 0, pipe, terminal };
 
 struct ProcessOptions {

@@ -75,7 +75,7 @@ void check_job(const json& job) {
   CHECK(keys_of(job["work"]) == Keys{"flops", "bytes", "roof_gflops"});
 }
 
-constexpr const char* layer = R"(
+constexpr const char* reported_layer = R"(
 [[job]]
 name = "layer"
 op = "conv2d"
@@ -95,7 +95,7 @@ output = "layer.npy"
 
 TEST_CASE("run --json has every key of the contract and no other") {
   const TemporaryFolder folder;
-  const auto file = folder.write("layer.toml", layer);
+  const auto file = folder.write("layer.toml", reported_layer);
   for (int process = 0; process < 2; ++process) {
     const Finished finished = run_kiln(
         {"run", file, "--json", "--verify", "--device", "opengl:0", "--repeat", "3", "--cache-dir", folder / "cache"},

@@ -6,7 +6,6 @@
 
 #include <catch2/catch.hpp>
 
-#include <algorithm>
 #include <csignal>
 #include <fstream>
 
@@ -37,10 +36,6 @@ bool is_plain(const std::string& text) {
     if (byte == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0) return false;
   }
   return true;
-}
-
-std::size_t lines_of(const std::string& text) {
-  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
 }  // namespace

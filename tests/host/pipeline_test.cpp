@@ -33,10 +33,10 @@ std::string pipeline(const std::string& tensors) {
   return "[[pipeline]]\nname = \"chain\"\ndevice = \"opengl:0\"\n" + tensors;
 }
 
-struct Place {
+struct PipelinePlace {
   TemporaryFolder folder;
 
-  Place() {
+  PipelinePlace() {
     folder.write("add.comp", add_kernel);
     auto tensor = kiln::HostTensor::create(kiln::DType::f32, {100}).value();
     float next = 0;
@@ -62,7 +62,7 @@ const std::string ends = "tensors.x = { input = \"x.npy\" }\ntensors.y = { outpu
 }  // namespace
 
 TEST_CASE("a pipeline of kernels runs as one submission, and builds its program once") {
-  const Place place;
+  const PipelinePlace place;
   const std::string text = pipeline(ends) + step("1", "x", "output = \"a\", shape = [100]") +
                            step("2", "a", "output = \"b\", shape = [100]") +
                            step("3", "b", "output = \"c\", shape = [100]") +
@@ -86,7 +86,7 @@ TEST_CASE("a pipeline of kernels runs as one submission, and builds its program 
 }
 
 TEST_CASE("a pipeline's table has a row for each step, with a rate where the operations are known") {
-  const Place place;
+  const PipelinePlace place;
   const std::string text =
       pipeline(ends) + step("scale", "x", "output = \"a\", shape = [1, 1, 10, 10]") +
       "[[pipeline.step]]\nname = \"layer\"\nop = \"conv2d\"\nc = 1\nh = 10\nw = 10\nk = 1\nr = 3\ns = 3\npad = 1\n"
@@ -102,7 +102,7 @@ TEST_CASE("a pipeline's table has a row for each step, with a rate where the ope
 }
 
 TEST_CASE("a pipeline's loops exchange tensors after each round") {
-  const Place place;
+  const PipelinePlace place;
   const int rounds = GENERATE(1, 2, 7);
   const std::string loop = "repeat = " + std::to_string(rounds) + "\nswap = [\"y\", \"next\"]\n";
   const bool nested = GENERATE(false, true);
@@ -124,7 +124,7 @@ TEST_CASE("a pipeline's loops exchange tensors after each round") {
 }
 
 TEST_CASE("a step's grid is what an earlier step has counted") {
-  const Place place;
+  const PipelinePlace place;
   place.folder.write("keep.comp", R"(#version 430
 layout(local_size_x = 64) in;
 layout(std430, binding = 0) readonly buffer X { float x[]; };
@@ -184,7 +184,7 @@ void main() {
 }
 
 TEST_CASE("a result that a loop exchanges holds zeros before each run") {
-  const Place place;
+  const PipelinePlace place;
   place.folder.write("part.comp", R"(#version 430
 layout(local_size_x = 64) in;
 layout(std430, binding = 0) readonly buffer X { float x[]; };
@@ -299,7 +299,7 @@ TEST_CASE("a network of all layers is compared with a chain in double precision,
 }
 
 TEST_CASE("a bound that says nothing is refused, unless the result has a tolerance") {
-  const Place place;
+  const PipelinePlace place;
   auto large = kiln::HostTensor::create(kiln::DType::f32, {100}).value();
   for (float& value : large->as<float>()) value = 1e7f;  // its sums may be off by 2: so may the odds be, by e^4
   REQUIRE(kiln::data::write_npy(place.folder / "large.npy", *large).ok());
@@ -328,7 +328,7 @@ TEST_CASE("a bound that says nothing is refused, unless the result has a toleran
 }
 
 TEST_CASE("a pipeline's expected result is compared, and a wrong one writes nothing") {
-  const Place place;
+  const PipelinePlace place;
   const std::string steps = step("1", "x", "output = \"y\", shape = [100]");
   REQUIRE(place.run(pipeline(ends) + steps).status == 0);
   fs::rename(place.folder / "y.npy", place.folder / "want.npy");
@@ -378,7 +378,7 @@ TEST_CASE("the whole networks of configs/ are valid, and MobileNet-v2 is right")
 }
 
 TEST_CASE("what does not fit together in a pipeline is refused before anything runs") {
-  const Place place;
+  const PipelinePlace place;
   const std::string one = step("1", "x", "output = \"y\", shape = [100]");
   const auto error_of = [&](const std::string& text) {
     const Finished finished = place.run(text);
@@ -448,7 +448,7 @@ TEST_CASE("what does not fit together in a pipeline is refused before anything r
 }
 
 TEST_CASE("--verify takes `steps` and nothing else") {
-  const Place place;
+  const PipelinePlace place;
   const Finished finished =
       place.run(pipeline(ends) + step("1", "x", "output = \"y\", shape = [100]"), {"--verify=all"});
   CHECK(finished.status == 2);

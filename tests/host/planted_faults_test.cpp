@@ -11,16 +11,10 @@
 using namespace kiln::test;
 using Catch::Matchers::Contains;
 
-namespace {
-
-const std::string planted_layer = conv_3x3("layer", {16, 16, 32});
-
-}  // namespace
-
 TEST_CASE("tune: an endless loop, a small wrong result and a crash of the compiler are found and never chosen") {
   const TemporaryFolder folder;
   const auto kiln = [&](std::vector<std::string> words) {
-    const std::string layer = folder.write("layer.toml", planted_layer), cache = folder / "cache";
+    const std::string layer = folder.write("layer.toml", small_layer), cache = folder / "cache";
     words.insert(words.end(), {layer, "--json", "--device", "opengl:0", "--cache-dir", cache, "--plugin-path",
                                KILN_FIXTURE_DIR, "--set", "plugins.load=[\"cpu\", \"opengl\", \"fixture_faulty\"]",
                                "--set", "generator.name=fixture_faulty"});
@@ -65,7 +59,7 @@ TEST_CASE("tune: an endless loop, a small wrong result and a crash of the compil
 TEST_CASE("tune: a record of sources that are no more is measured again, however fast it says its variant is") {
   const TemporaryFolder folder;
   const auto tune = [&] {
-    return run_kiln({"tune", folder.write("layer.toml", planted_layer), "--json", "--device", "opengl:0", "--cache-dir",
+    return run_kiln({"tune", folder.write("layer.toml", small_layer), "--json", "--device", "opengl:0", "--cache-dir",
                      folder / "cache", "--budget", "2 s"});
   };
   REQUIRE(tune().status == 0);

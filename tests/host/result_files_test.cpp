@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t elements = 64;
 
-constexpr const char* doubling = R"(#version 430
+constexpr const char* one_result = R"(#version 430
 layout(local_size_x = 64) in;
 layout(std430, binding = 0) readonly buffer In { float src[]; };
 layout(std430, binding = 1) buffer Out { float dst[]; };
@@ -37,7 +37,7 @@ void main() { uint i = gl_GlobalInvocationID.x; dst[i] = 2.0 * src[i]; other[i] 
 class Jobs {
  public:
   Jobs() {
-    folder.write("doubling.comp", doubling);
+    folder.write("doubling.comp", one_result);
     folder.write("two.comp", two_results);
     put("src.npy", 1);
     put("zeros.npy", 0);

@@ -10,11 +10,9 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-const std::string tiny = conv_3x3("tiny");
-
 Finished run_tiny(const TemporaryFolder& folder, const std::string& device, std::vector<std::string> more = {}) {
   std::vector<std::string> words = {
-      "run", folder.write("tiny.toml", tiny), "--json", "--device", device, "--cache-dir", folder / "cache"};
+      "run", folder.write("tiny.toml", tiny_layer), "--json", "--device", device, "--cache-dir", folder / "cache"};
   words.insert(words.end(), more.begin(), more.end());
   return run_kiln(words);
 }
@@ -61,7 +59,7 @@ TEST_CASE("a convolution on OpenGL is built once: the second process builds noth
 
 TEST_CASE("OpenGL without a binary format serves: its programs are prepared in each process, and nothing is kept") {
   const TemporaryFolder folder;
-  const auto file = folder.write("tiny.toml", tiny);
+  const auto file = folder.write("tiny.toml", tiny_layer);
   for (int process = 0; process < 2; ++process) {
     const Finished finished = run_kiln({"run", file, "--json", "--device", "opengl:0", "--cache-dir", folder / "cache"},
                                        {.environment = {{"MESA_SHADER_CACHE_DISABLE", "1"}}});
@@ -156,7 +154,8 @@ TEST_CASE("a rate above the device's roof is a failed job without figures, and n
 
 TEST_CASE("what was not compared is null, never true") {
   const TemporaryFolder folder;
-  const auto file = folder.write("plain.toml", std::string(tiny).replace(tiny.find("verify = true"), 13, ""));
+  const auto file =
+      folder.write("plain.toml", std::string(tiny_layer).replace(tiny_layer.find("verify = true"), 13, ""));
   const auto json = run_kiln({"run", file, "--json", "--device", "cpu", "--cache-dir", folder / "cache"}).json();
   CHECK(json["jobs"][0]["verified"].is_null());
   const auto verified =
@@ -174,7 +173,7 @@ TEST_CASE("the selector chooses where nobody asks, and says why") {
 
 TEST_CASE("outputs are written where the job says, in a folder with spaces") {
   const TemporaryFolder folder("with some spaces");
-  const auto file = folder.write("tiny.toml", tiny + "output = \"result of it.npy\"\n");
+  const auto file = folder.write("tiny.toml", tiny_layer + "output = \"result of it.npy\"\n");
   const Finished finished = run_kiln({"run", file, "--json", "--device", "cpu", "--cache-dir", folder / "my cache"},
                                      {.folder = folder.path()});
   INFO(finished.err);
@@ -186,7 +185,7 @@ TEST_CASE("outputs are written where the job says, in a folder with spaces") {
 TEST_CASE("the table tells device, tier and verdict") {
   const TemporaryFolder folder;
   const Finished finished =
-      run_kiln({"run", folder.write("tiny.toml", tiny), "--device", "cpu", "--cache-dir", folder / "cache"});
+      run_kiln({"run", folder.write("tiny.toml", tiny_layer), "--device", "cpu", "--cache-dir", folder / "cache"});
   CHECK(finished.status == 0);
   CHECK_THAT(finished.out, Contains("tiny") && Contains("cpu") && Contains("library") && Contains("yes"));
   CHECK(finished.out.find('\033') == std::string::npos);

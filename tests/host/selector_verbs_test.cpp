@@ -46,9 +46,9 @@ input = "random:1"
 weights = "random:2"
 )";
 
-class Place {
+class SelectorPlace {
  public:
-  Place() : config(folder.write("jobs.toml", two_jobs)) {}
+  SelectorPlace() : config(folder.write("jobs.toml", two_jobs)) {}
   Finished kiln(std::vector<std::string> words) const {
     words.insert(words.end(), {"--cache-dir", (folder / "cache").string()});
     return run_kiln(words);
@@ -61,7 +61,7 @@ class Place {
 }  // namespace
 
 TEST_CASE("selector verbs: what a run learned is shown, explained, replayed and reset", "[host][selector]") {
-  const Place place;
+  const SelectorPlace place;
   const Finished nothing = place.kiln({"selector", "show"});
   CHECK(nothing.status == 0);
   CHECK_THAT(nothing.out, Contains("nothing was learned yet"));
@@ -126,7 +126,7 @@ TEST_CASE("selector verbs: what a run learned is shown, explained, replayed and 
 }
 
 TEST_CASE("selector verbs: explain ends with the status of the gravest failure of all jobs", "[host][selector]") {
-  const Place place;
+  const SelectorPlace place;
   place.folder.write("twice.cl",
                      "kernel __attribute__((reqd_work_group_size(64, 1, 1))) void twice(global const float* x, "
                      "global float* y) { y[get_global_id(0)] = 2 * x[get_global_id(0)]; }\n");
@@ -160,7 +160,7 @@ weights = "random:2"
 }
 
 TEST_CASE("selector verbs: a damaged record is refused by name, and the others are shown", "[host][selector]") {
-  const Place place;
+  const SelectorPlace place;
   REQUIRE(place.kiln({"run", place.config.string(), "--repeat", "2"}).status == 0);
   const auto before = place.kiln({"selector", "show", "--json"}).json()["arms"].size();
   std::ofstream(place.folder / "cache/selector.model", std::ios::app) << "0123456789abcdef {\"operation\": 7}\n";
@@ -176,7 +176,7 @@ TEST_CASE("selector verbs: a damaged record is refused by name, and the others a
 }
 
 TEST_CASE("selector verbs: what is asked wrongly is a usage error", "[host][selector]") {
-  const Place place;
+  const SelectorPlace place;
   CHECK(place.kiln({"selector", "explain"}).status == 2);
   CHECK(place.kiln({"selector", "show", "--repeat", "3"}).status == 2);
   CHECK(place.kiln({"selector", "sing"}).status == 2);

@@ -17,7 +17,7 @@ wide,1,3,30,40,8,5,3,2,1,1
 depthwise,2,6,15,14,6,3,3,1,1,6
 )";
 
-constexpr const char* job = R"(
+constexpr const char* rows_job = R"(
 [[job]]
 name = "net"
 table = "rows.csv"
@@ -40,7 +40,7 @@ std::size_t rows_of(const std::filesystem::path& table) {
 TEST_CASE("the rows of a table run as jobs of their own, on both devices") {
   const TemporaryFolder folder;
   folder.write("rows.csv", rows);
-  const auto file = folder.write("table.toml", job);
+  const auto file = folder.write("table.toml", rows_job);
   for (const char* device : {"cpu", "opengl:0"}) {
     const Finished finished = run_kiln({"run", file, "--json", "--device", device, "--cache-dir", folder / "cache"},
                                        {.folder = folder.path()});

@@ -11,7 +11,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-constexpr const char* tiny = R"(
+constexpr const char* traced_layer = R"(
 [[job]]
 name = "tiny"
 op = "conv2d"
@@ -30,8 +30,8 @@ weights = "random:2"
 
 TEST_CASE("--trace writes Chrome trace events of every stage of every run") {
   const TemporaryFolder folder;
-  const Finished finished = run_kiln({"run", folder.write("tiny.toml", tiny), "--device", "cpu", "--repeat", "4",
-                                      "--trace", folder / "trace.json", "--cache-dir", folder / "cache"});
+  const Finished finished = run_kiln({"run", folder.write("tiny.toml", traced_layer), "--device", "cpu", "--repeat",
+                                      "4", "--trace", folder / "trace.json", "--cache-dir", folder / "cache"});
   INFO(finished.err);
   REQUIRE(finished.status == 0);
   const TraceFile file(folder / "trace.json");
@@ -57,8 +57,9 @@ TEST_CASE("--trace shows what the cache did, what was chosen and why, and leads 
   const TemporaryFolder folder;
   using Names = std::vector<std::string>;
   const auto trace_of = [&](std::vector<std::string> more) {
-    std::vector<std::string> words = {
-        "run", folder.write("tiny.toml", tiny), "--trace", folder / "trace.json", "--cache-dir", folder / "cache"};
+    std::vector<std::string> words = {"run",         folder.write("tiny.toml", traced_layer),
+                                      "--trace",     folder / "trace.json",
+                                      "--cache-dir", folder / "cache"};
     words.insert(words.end(), more.begin(), more.end());
     const Finished finished = run_kiln(words);
     INFO(finished.err);
@@ -106,7 +107,7 @@ TEST_CASE("--trace of several jobs at one time: a lane for each thread, in which
   const TemporaryFolder folder;
   std::string jobs;
   for (int i = 0; i < 6; ++i) {
-    std::string job = tiny;
+    std::string job = traced_layer;
     job.replace(job.find("\"tiny\""), 6, "\"job " + std::to_string(i) + " \\\"ü\\\"\"");
     jobs += job.replace(job.find("k = 16"), 6, "k = " + std::to_string(8 + i));
   }
@@ -132,8 +133,9 @@ TEST_CASE("--trace of several jobs at one time: a lane for each thread, in which
 
 TEST_CASE("kiln tune --trace: every measurement and the winner") {
   const TemporaryFolder folder;
-  const Finished finished = run_kiln({"tune", folder.write("tiny.toml", tiny), "--device", "opengl:0", "--budget",
-                                      "300 ms", "--trace", folder / "trace.json", "--cache-dir", folder / "cache"});
+  const Finished finished =
+      run_kiln({"tune", folder.write("tiny.toml", traced_layer), "--device", "opengl:0", "--budget", "300 ms",
+                "--trace", folder / "trace.json", "--cache-dir", folder / "cache"});
   INFO(finished.err);
   REQUIRE(finished.status == 0);
   const TraceFile file(folder / "trace.json");
@@ -145,7 +147,7 @@ TEST_CASE("kiln tune --trace: every measurement and the winner") {
 
 TEST_CASE("--trace to a file that cannot be written is an error, and a verb that runs nothing takes none") {
   const TemporaryFolder folder;
-  const Finished finished = run_kiln({"run", folder.write("tiny.toml", tiny), "--device", "cpu", "--trace",
+  const Finished finished = run_kiln({"run", folder.write("tiny.toml", traced_layer), "--device", "cpu", "--trace",
                                       folder / "absent" / "trace.json", "--cache-dir", folder / "cache"});
   CHECK(finished.status == 1);
   CHECK_THAT(finished.err, Contains("--trace") && Contains("absent"));

@@ -37,7 +37,7 @@ void main() {
 }
 )";
 
-constexpr const char* job = R"(
+constexpr const char* tuned_job = R"(
 [[job]]
 name = "mine"
 op = "kernel"
@@ -48,10 +48,10 @@ bindings = [ { input = "x.npy" }, { inout = "y.npy" } ]
 grid = ["(N + TILE - 1) / TILE"]
 )";
 
-struct Place {
+struct TunedPlace {
   TemporaryFolder folder;
 
-  Place() {
+  TunedPlace() {
     folder.write("mine.comp", kernel);
     for (const char* name : {"x.npy", "y.npy"}) {
       auto tensor = HostTensor::create(DType::f32, {4000});
@@ -60,7 +60,7 @@ struct Place {
       REQUIRE(data::write_npy(folder / name, **tensor).ok());
     }
   }
-  Finished tune(const std::string& text = job) {
+  Finished tune(const std::string& text = tuned_job) {
     return run_kiln({"tune", folder.write("mine.toml", text), "--json", "--device", "opengl:0", "--cache-dir",
                      folder / "cache", "--budget", "300 s"});
   }
@@ -75,7 +75,7 @@ struct Place {
 }  // namespace
 
 TEST_CASE("tune: a kernel's parameters are tried in a child, wrong ones rejected, and the winner serves") {
-  Place place;
+  TunedPlace place;
   const std::vector<float> before = place.y();
   const Finished tuned = place.tune();
   INFO(tuned.err << tuned.out);
@@ -115,7 +115,7 @@ TEST_CASE("tune: a kernel's parameters are tried in a child, wrong ones rejected
   CHECK(again.json()["jobs"][0]["candidates"] == 0);
   CHECK(again.json()["jobs"][0]["known"] == 8);
 
-  std::string wider = job;
+  std::string wider = tuned_job;
   wider.replace(wider.find("[16, 64]"), 8, "[16, 64, 8]");
   const Finished more = place.tune(wider);
   REQUIRE(more.status == 0);
@@ -351,8 +351,8 @@ TEST_CASE("tune: a resource that the job does not provide is named, once") {
 }
 
 TEST_CASE("tune: a kernel without parameters has nothing to choose from") {
-  Place place;
-  std::string text = job;
+  TunedPlace place;
+  std::string text = tuned_job;
   text.replace(text.find("tune = { TILE = [16, 64], MODE = [0, 1, 2, 3] }"), 47, "");
   text.replace(text.find("N = 4000"), 8, "N = 4000, TILE = 64, MODE = 0");
   const Finished tuned = place.tune(text);

@@ -22,11 +22,10 @@ using Catch::Matchers::EndsWith;
 
 namespace {
 
-const std::string layer = conv_3x3("layer", {16, 16, 32});
-
 Finished tune(const TemporaryFolder& folder, std::vector<std::string> more = {}, const ProcessOptions& options = {}) {
   std::vector<std::string> words = {
-      "tune", folder.write("layer.toml", layer), "--json", "--device", "opengl:0", "--cache-dir", folder / "cache"};
+      "tune",          folder.write("layer.toml", small_layer), "--json", "--device", "opengl:0", "--cache-dir",
+      folder / "cache"};
   words.insert(words.end(), more.begin(), more.end());
   return run_kiln(words, options);
 }
@@ -116,7 +115,7 @@ TEST_CASE("tune finds a winner, keeps it, and a later run uses it without buildi
 TEST_CASE("tune: of a job that was not measured every time and rate is null") {
   const TemporaryFolder folder;
   const Finished finished = run_kiln(
-      {"tune", folder.write("layer.toml", layer), "--json", "--device", "cpu", "--cache-dir", folder / "cache"});
+      {"tune", folder.write("layer.toml", small_layer), "--json", "--device", "cpu", "--cache-dir", folder / "cache"});
   INFO(finished.err);
   const auto job = finished.json()["jobs"][0];
   CHECK_FALSE(job["error"].is_null());
@@ -179,7 +178,7 @@ TEST_CASE("tune that is killed in the middle goes on from the last record, and l
 TEST_CASE("tune tells what has nothing to choose from, and refuses what is not there") {
   const TemporaryFolder folder;
   const Finished on_cpu = run_kiln(
-      {"tune", folder.write("layer.toml", layer), "--json", "--device", "cpu", "--cache-dir", folder / "cache"});
+      {"tune", folder.write("layer.toml", small_layer), "--json", "--device", "cpu", "--cache-dir", folder / "cache"});
   CHECK(on_cpu.status == 0);
   CHECK_THAT(std::string(on_cpu.json()["jobs"][0]["error"]), Contains("no variants"));
   const Finished nowhere =
@@ -219,7 +218,7 @@ TEST_CASE("tune: a product of matrices has variants too, and its winner serves a
 TEST_CASE("tune measures nothing where the cache is only read") {
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder / "cache");
-  const Finished finished = run_kiln({"tune", folder.write("layer.toml", layer), "--json", "--device", "opengl:0",
+  const Finished finished = run_kiln({"tune", folder.write("layer.toml", small_layer), "--json", "--device", "opengl:0",
                                       "--set", "cache.read_only=true", "--cache-dir", folder / "cache"});
   INFO(finished.err << finished.out);
   CHECK(finished.status != 0);

@@ -190,7 +190,7 @@ TEST_CASE("watch: lines are redrawn in their place, within the terminal's size, 
 
 TEST_CASE("kiln run --watch: on a terminal a table that is wiped, elsewhere an ordinary run") {
   const TemporaryFolder folder;
-  const Extents half_a_millisecond = {32, 56, 32};  // so that the runs outlast a few redraws, on fast machines too
+  const ConvExtents half_a_millisecond = {32, 56, 32};  // so that the runs outlast a few redraws, on fast machines too
   const std::string file =
       folder.write("two.toml", conv_3x3("one", half_a_millisecond) + conv_3x3("two", half_a_millisecond));
   const auto kiln = [&](std::vector<std::string> more, StandardOutput errors,
