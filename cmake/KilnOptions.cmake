@@ -3,6 +3,7 @@ option(KILN_WERROR "Warnings are errors" OFF)
 option(KILN_TESTS "Build the tests and examples" ON)
 option(KILN_BENCHMARKS "Build the benchmarks" ON)
 option(KILN_UNSANITIZED_TESTS "Of the tests, build only those that a build with a sanitizer leaves out (label unsanitized)" OFF)
+option(KILN_ALL_SANITIZED "With a sanitizer, build also the tests that preset unsanitized runs whole (NOT_SANITIZED)" OFF)
 option(KILN_FUZZ "Build only the fuzz targets (needs Clang)" OFF)
 set(KILN_SANITIZE "" CACHE STRING "Value of -fsanitize=, empty for none")
 

@@ -75,13 +75,22 @@ function(kiln_keep_unsanitized variable)
 endfunction()
 
 # kiln_add_test(NAME SOURCES… [APART…] [LIBRARIES…] [DEPENDS…] [TIMEOUT SECONDS] [COST SECONDS] [PARTS N]
-#               [UNSANITIZED CASES] [UNSANITIZED_PARTS N]): one Catch2 binary, run by kiln_add_run. Inner headers of core are
+#               [UNSANITIZED CASES] [UNSANITIZED_PARTS N] [NOT_SANITIZED]): one Catch2 binary, run by kiln_add_run. Inner headers of core are
 # visible. APART: those of SOURCES with a helper named like one in another file of their folder, which KILN_UNITY leaves
 # alone. COST: of the long ones, which CTest begins with. UNSANITIZED: which of its cases a build with a sanitizer skips,
 # shortens or compiles otherwise, as Catch2 selects them. With KILN_UNSANITIZED_TESTS they are the test NAME_unsanitized.
-# No part may be without a case.
+# NOT_SANITIZED: all of them; a build with a sanitizer has the binary only with KILN_ALL_SANITIZED. No part may be without
+# a case.
 function(kiln_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT;COST;PARTS;UNSANITIZED;UNSANITIZED_PARTS" "SOURCES;APART;LIBRARIES;DEPENDS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "NOT_SANITIZED" "TIMEOUT;COST;PARTS;UNSANITIZED;UNSANITIZED_PARTS"
+    "SOURCES;APART;LIBRARIES;DEPENDS")
+  if(arg_NOT_SANITIZED)
+    if(KILN_SANITIZE AND NOT KILN_ALL_SANITIZED)
+      return()
+    endif()
+    set(arg_UNSANITIZED "~[.]")
+    set(arg_UNSANITIZED_PARTS ${arg_PARTS})
+  endif()
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 600)
     if(KILN_SANITIZE)

@@ -47,9 +47,9 @@ TEST_CASE("conformance: every layer of the workload tables is right", "[conforma
       if (++seed % 3 == 0) spec.bias = Bias::per_channel, spec.activation = Activation::relu;
       INFO(table << " " << layer.name << ": " << canonical_text(spec));
       const KernelPlan plan = plan_for(spec);
-      const bool is_slow = interpreted() && !test::is_long();  // then one of the two
-      if (!is_slow || seed % 2 == 0) check_values(spec, plan, seed, Values::fractions, memory_for(seed));
-      if (!is_slow || seed % 2 == 1) check_values(spec, plan, seed, Values::integers, memory_for(seed));
+      const bool has_both = test::is_long();
+      if (has_both || seed % 2 == 0) check_values(spec, plan, seed, Values::fractions, memory_for(seed));
+      if (has_both || seed % 2 == 1) check_values(spec, plan, seed, Values::integers, memory_for(seed));
     }
   }
 }
@@ -57,7 +57,7 @@ TEST_CASE("conformance: every layer of the workload tables is right", "[conforma
 TEST_CASE("conformance: random shapes are right", "[conformance][conv][unsanitized]") {
   if (!present()) return;
   std::uint64_t seed = 2000;
-  const std::size_t shapes = (test::is_sanitized || interpreted()) && !test::is_long() ? 60 : 300;
+  const std::size_t shapes = test::is_long() ? 300 : interpreted() ? 60 : test::is_sanitized ? 20 : 300;
   for (const Conv2dSpec& spec : support::random_cases(shapes, 20, random_budget)) {
     INFO("shape " << ++seed - 2000 << ": " << canonical_text(spec));
     const KernelPlan plan = plan_for(spec);

@@ -16,7 +16,11 @@
 namespace kiln::test {
 namespace {
 
+// A sanitizer watches the pipeline's memory, which a part of the orders uses in all ways.
+std::size_t most_walks() { return !is_sanitized ? SIZE_MAX : is_long() ? 50'000 : 1'500; }
+
 struct Explored {
+  bool is_whole = true;  // every order was walked
   std::size_t states = 0;
   std::size_t walks = 0;
   std::size_t ends = 0;
@@ -30,6 +34,10 @@ Explored explore(const Scenario& scenario) {
   std::set<std::string> seen;
   std::vector<std::vector<int>> open{{}};
   while (!open.empty()) {
+    if (explored.walks == most_walks()) {
+      explored.is_whole = false;
+      break;
+    }
     const std::vector<int> way = std::move(open.back());
     open.pop_back();
     Walk walk(scenario);
@@ -60,7 +68,8 @@ Explored explore(const Scenario& scenario) {
   return explored;
 }
 
-TEST_CASE("interleavings: three jobs lose, double and hasten nothing in any order", "[executor][interleavings]") {
+TEST_CASE("interleavings: three jobs lose, double and hasten nothing in any order",
+          "[executor][interleavings][unsanitized]") {
   for (const std::uint32_t slots : {1u, 2u, 3u}) {
     Scenario scenario;
     scenario.slots = slots;
@@ -74,7 +83,6 @@ TEST_CASE("interleavings: three jobs lose, double and hasten nothing in any orde
 
 TEST_CASE("interleavings: likewise when one job is cancelled at any moment", "[executor][interleavings][unsanitized]") {
   for (int cancels = 1; cancels <= job_count; ++cancels) {
-    if (is_sanitized && cancels != 2) continue;
     Scenario scenario;
     scenario.cancels = cancels;
     INFO("job " << cancels << " is cancelled");
@@ -82,7 +90,8 @@ TEST_CASE("interleavings: likewise when one job is cancelled at any moment", "[e
   }
 }
 
-TEST_CASE("interleavings: likewise when one job fails before it reaches the device", "[executor][interleavings]") {
+TEST_CASE("interleavings: likewise when one job fails before it reaches the device",
+          "[executor][interleavings][unsanitized]") {
   for (int fails = 1; fails <= job_count; ++fails) {
     for (const bool unordered : {false, true}) {
       Scenario scenario;
@@ -96,11 +105,9 @@ TEST_CASE("interleavings: likewise when one job fails before it reaches the devi
 
 TEST_CASE("interleavings: likewise when the device is lost at any moment", "[executor][interleavings][unsanitized]") {
   for (const bool small : {false, true}) {
-    if (is_sanitized && !small) continue;
     Scenario scenario;
     scenario.small = small;
     scenario.loses = true;
-    if (is_sanitized) scenario.slots = 2;
     INFO("small " << small);
     CHECK(explore(scenario).ends >= 1);
   }
@@ -109,7 +116,6 @@ TEST_CASE("interleavings: likewise when the device is lost at any moment", "[exe
 TEST_CASE("interleavings: likewise when somebody waits for one job and leaves before its end",
           "[executor][interleavings][unsanitized]") {
   for (int hastens = 1; hastens <= job_count; ++hastens) {
-    if (is_sanitized && hastens != 2) continue;
     for (const bool late : {false, true}) {
       Scenario scenario;
       scenario.hastens = hastens;
@@ -124,7 +130,6 @@ TEST_CASE("interleavings: likewise where copies are long, and the thread for res
           "[executor][interleavings][unsanitized]") {
   for (const std::uint32_t slots : {1u, 2u, 3u}) {
     for (const bool loses : {false, true}) {
-      if (is_sanitized && slots > 1) continue;  // minutes
       Scenario scenario;
       scenario.slots = slots;
       scenario.apart = true;
@@ -147,12 +152,8 @@ TEST_CASE("interleavings: likewise where a job need not wait for the long result
     INFO(slots << " slots, job " << overtakes << " may overtake, the device may be lost " << loses);
     const Explored explored = explore(scenario);
     CHECK(explored.ends >= 1);
-    CHECK((explored.overtaken > 0) == (overtakes != 0));
+    if (explored.is_whole) CHECK((explored.overtaken > 0) == (overtakes != 0));
   };
-  if (is_sanitized) {
-    WARN("skipped: two jobs in any order take minutes with a sanitizer");
-    return;
-  }
   walk(2, 2, false);
   walk(2, 0, false);
   walk(2, 3, false);
@@ -168,10 +169,9 @@ TEST_CASE("interleavings: likewise where small jobs share submissions", "[execut
     INFO(slots << " slots");
     const Explored explored = explore(scenario);
     CHECK(explored.ends >= 1);
-    CHECK(explored.most_together == slots);  // every size of a batch was among them
+    if (explored.is_whole) CHECK(explored.most_together == slots);  // every size of a batch was among them
   }
   for (int job = 1; job <= job_count; ++job) {
-    if (is_sanitized && job != 2) continue;
     for (const bool cancelled : {false, true}) {
       Scenario scenario;
       scenario.small = true;
