@@ -1,5 +1,6 @@
 // What is read from objects that a compiler wrote: numbers, arguments, and bytes where they shall lie.
 
+#include <array>
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "amdgpu_pm4/code_object/code_object.hpp"
 #include "amdgpu_pm4/code_object/object_file.hpp"
+#include "support/test_length.hpp"
 
 namespace kiln::amdgpu_pm4 {
 namespace {
@@ -403,8 +405,10 @@ TEST_CASE("corpus: beginnings and changed bytes are answered or refused") {
     for (std::size_t at = 0; at < file.bytes.size(); ++at) {
       state = state * 1664525 + 1013904223;
       const std::byte kept = file.bytes[at];
-      for (const std::byte changed : {std::byte{0}, std::byte{0xFF}, static_cast<std::byte>(state >> 24)}) {
-        file.bytes[at] = changed;
+      const std::array changes{std::byte{0}, std::byte{0xFF}, static_cast<std::byte>(state >> 24)};
+      for (std::size_t i = 0; i < changes.size(); ++i) {
+        if (i != at % changes.size() && !test::is_long()) continue;
+        file.bytes[at] = changes[i];
         check_promises(file.bytes);
       }
       file.bytes[at] = kept;
