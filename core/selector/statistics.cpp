@@ -184,8 +184,9 @@ double squares_left_out(const std::array<Row, terms>& a, const Row& y, const std
   return squares;
 }
 
-// Every subset of the terms is tried: with three it is as cheap as an active-set method, and exact.
-std::optional<Fit> fit(std::span<const RunPoint> points) {
+// Every subset of the terms is tried: with three it is as cheap as an active-set method, and exact. A start alone always
+// fits. REQUIRES: not empty.
+Fit fit(std::span<const RunPoint> points) {
   Fit best;
   double mean_flops = 0, mean_bytes = 0;
   for (const RunPoint& point : points) mean_flops += point.flops, mean_bytes += point.bytes;
@@ -222,7 +223,6 @@ std::optional<Fit> fit(std::span<const RunPoint> points) {
     best.coefficients = *x;
     best.mask = mask;
   }
-  if (best.mask == 0) return std::nullopt;
   best.squares = squares_left_out(a, y, rows, best.mask);
   for (double& coefficient : best.coefficients) coefficient *= std::exp(least_log);
   return best;
@@ -245,17 +245,12 @@ std::optional<Prediction> predict(std::span<const RunPoint> all, double flops, d
   const bool family_alone = points.size() >= enough_of_family;
   if (!family_alone) points.assign(all.begin(), all.end());
   if (points.empty()) return std::nullopt;
-  const auto fitted = points.size() == 1 ? std::nullopt : fit(points);
-  if (!fitted) {
-    return scaled(*std::ranges::min_element(
-                      points, {},
-                      [&](const RunPoint& point) { return octaves(flops, point.flops) + (point.same_family ? 0 : 2); }),
-                  flops);
-  }
+  if (points.size() == 1) return scaled(points.front(), flops);
+  const Fit fitted = fit(points);
   double correction = 0, weights = 1.5, nearest = std::numeric_limits<double>::max();
   bool any_of_family = false;
   for (const RunPoint& point : points) {
-    const double off = point.log_ns - fitted->log_ns(point.flops, point.bytes);
+    const double off = point.log_ns - fitted.log_ns(point.flops, point.bytes);
     const double byte_octaves = bytes > 0 && point.bytes > 0 ? octaves(bytes, point.bytes) : 0;
     const double distance = std::hypot(octaves(flops, point.flops), byte_octaves) + (point.same_family ? 0 : 2);
     const double weight = std::exp(-distance * distance);
@@ -266,9 +261,9 @@ std::optional<Prediction> predict(std::span<const RunPoint> all, double flops, d
   }
   const double count = static_cast<double>(points.size());
   const double error =
-      std::sqrt((fitted->squares + guess_weight * guessed_error * guessed_error) / (count + guess_weight));
+      std::sqrt((fitted.squares + guess_weight * guessed_error * guessed_error) / (count + guess_weight));
   return Prediction{
-      fitted->log_ns(flops, bytes) + correction / weights,
+      fitted.log_ns(flops, bytes) + correction / weights,
       std::hypot(error, octave_deviation * std::max(nearest - 1, 0.0) / 2, any_of_family ? 0 : family_deviation),
       points.size()};
 }
