@@ -6,7 +6,11 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
+#include <map>
+#include <string>
 #include <vector>
 
 using namespace kiln;
@@ -175,6 +179,15 @@ TEST_CASE("selector model: a device is hopeless above ten times the lowest cost"
   CHECK(prospect.hopeless(1e6));
   prospect.uses = 4;
   CHECK_FALSE(prospect.hopeless(1e6));
+  // Ten times the lowest is not above it, and nothing is above a lowest cost that is not known. e^0 is exactly 1.
+  Prospect ten;
+  ten.run.evidence = Evidence::own;
+  ten.queue_ns = 9;
+  CHECK(ten.cost_ns() == 10);
+  CHECK_FALSE(ten.hopeless(1));
+  ten.queue_ns = 9.001;
+  CHECK(ten.hopeless(1));
+  CHECK_FALSE(Prospect().hopeless(std::numeric_limits<double>::infinity()));
 }
 
 TEST_CASE("selector model: another driver is another device", "[selector]") {
@@ -210,6 +223,49 @@ TEST_CASE("selector model: a device that is not open yet is known by its last dr
   CHECK(model.looks(bucket, before) == 1);
   model.learn_run(bucket, open, 8e6, 0);
   CHECK(model.estimate(bucket, before).evidence == Evidence::own);
+}
+
+TEST_CASE("selector model: of several drivers the last one that was measured stands for a device that is not open yet",
+          "[selector]") {
+  const ShapeBucket bucket = conv(64, 56);
+  const auto with_driver = [](int number) {
+    DeviceInfo device = device_of("d");
+    device.driver = "driver " + std::to_string(number);
+    return device;
+  };
+  DeviceInfo unopened = device_of("d");
+  unopened.driver = "", unopened.driver_identity.clear();
+  std::vector<int> order{1, 2, 3};  // in which they were of use; the model keeps them by their names
+  do {
+    CAPTURE(order);
+    PerformanceModel looked(0.1), measured(0.1);
+    for (const int number : order) {
+      for (int i = 0; i < number; ++i) looked.count_look(bucket, with_driver(number));
+      measured.learn_run(bucket, with_driver(number), 1e6 * number, 0);
+    }
+    CHECK(looked.looks(bucket, unopened) == static_cast<std::uint32_t>(order.back()));
+    CHECK(std::exp(measured.estimate(bucket, unopened).log_ns) == Approx(1e6 * order.back()));
+    for (const int number : {0, 4}) measured.count_look(bucket, with_driver(number));  // later, but nothing ran
+    CHECK(std::exp(measured.estimate(bucket, unopened).log_ns) == Approx(1e6 * order.back()));
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
+TEST_CASE("selector model: the driver that a device names before it is open stands for it where it was measured",
+          "[selector]") {
+  const ShapeBucket bucket = conv(64, 56);
+  DeviceInfo named = device_of("d");
+  named.driver = "m", named.driver_identity.clear();
+  PerformanceModel model(0.1);
+  model.learn_run(bucket, named, 5e6, 0);
+  for (const char* other : {"a", "z"}) {  // before it and behind it, and later
+    DeviceInfo opened = device_of("d");
+    opened.driver = other;
+    model.learn_run(bucket, opened, 9e6, 0);
+  }
+  CHECK(std::exp(model.estimate(bucket, named).log_ns) == Approx(5e6));
+  DeviceInfo unnamed = named;
+  unnamed.driver = "";
+  CHECK(std::exp(model.estimate(bucket, unnamed).log_ns) == Approx(9e6));
 }
 
 TEST_CASE("selector model: an opened device takes over the looks of its shape alone", "[selector]") {

@@ -264,6 +264,39 @@ TEST_CASE("selector store: an error about a record names the missing or wrong fi
   CHECK(refusal_of(altered) == "line 7: field first: expected a number from 0 to 60, found 61");
 }
 
+TEST_CASE("selector store: an error about a record quotes at most 80 bytes of it, and marks what it leaves out",
+          "[selector]") {
+  const std::size_t bytes = GENERATE(80u, 81u, 200u);
+  CAPTURE(bytes);
+  const std::string text(bytes - 2, 'x');  // and the two quotes
+  const std::string whole = "\"" + text + "\"";
+  const std::string quoted = bytes == 80 ? whole : whole.substr(0, 80) + "…";
+  const auto framed = record_of(whole, 7);
+  const auto* const refused = std::get_if<RejectedRecord>(&framed);
+  REQUIRE(refused != nullptr);
+  CHECK(refused->text() == "line 7: frame: expected 16 hexadecimal digits, a space, a record, found " + quoted);
+  const Json value(text);
+  CHECK(refusal_of(value) == "line 7: json: expected an object, found " + quoted);
+  const auto model = taught("good", 4);
+  const std::string line = line_of(model.arms().begin()->first, model.arms().begin()->second);
+  Json record = parse_json(line.substr(17));
+  REQUIRE(record.is_object());
+  record["mean"] = value;
+  CHECK(refusal_of(record) == "line 7: field mean: expected a number from 0 to 60, found " + quoted);
+  Json counts = Json::object();
+  counts["unfit"] = value;
+  CHECK(refusal_of(counts) == "line 7: field unfit: expected an object of at most 64 counts, found " + quoted);
+  counts["unfit"] = Json::object();
+  counts["unfit"]["contended"] = value;
+  CHECK(refusal_of(counts) == "line 7: field unfit: expected a count, found " + quoted);
+  const TemporaryFolder folder;
+  write_text(folder.path() / "selector.model", whole + "\n");
+  const auto read = read_model(folder.path() / "selector.model");
+  REQUIRE(read);
+  REQUIRE(read->rejected.size() == 1);
+  CHECK(read->rejected[0].text() == "line 1: header: expected kiln selector model 2, found " + whole.substr(0, 80));
+}
+
 TEST_CASE("selector store: two processes that learn at once lose nothing to each other", "[selector]") {
   const TemporaryFolder folder;
   const auto file = folder.path() / "selector.model";
