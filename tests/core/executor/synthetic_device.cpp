@@ -139,8 +139,10 @@ Result<FenceResult> SyntheticDevice::wait(std::uint64_t value, Deadline deadline
   if (lost_) return device_lost("lost by the test");
   done_.erase(value);
   --in_device_;
+  const std::uint64_t took_ns = wait_ns;
+  const std::uint64_t since = ticks_.fetch_add(took_ns);
   if (const auto at = failing_.find(value); at != failing_.end()) return at->second;
-  return FenceResult{1000 + value};
+  return FenceResult{1000 + value, took_ns == 0 ? 0 : since + took_ns / 2};
 }
 
 void SyntheticDevice::hold() {

@@ -5,6 +5,8 @@
 
 #include "executor/slot_pipeline.hpp"
 
+#include <kiln/trace.hpp>
+
 #include <catch2/catch.hpp>
 
 #include <optional>
@@ -20,10 +22,11 @@ namespace {
 
 class Served {
  public:
-  explicit Served(Memory memory) : device(std::make_shared<SyntheticDevice>(memory)) {
+  explicit Served(Memory memory, TraceSink* trace = nullptr) : device(std::make_shared<SyntheticDevice>(memory)) {
     device->untimed = true;
     ExecutorContext context;
     context.config.in_flight = 4;
+    context.trace = trace;
     pipeline_.emplace(device, context);
     // It has to turn out that jobs are small.
     if (auto first = run({add_one(device, {0})}); !first[0]) throw std::runtime_error(first[0].error().text());
@@ -60,6 +63,22 @@ class Served {
 
  private:
   std::optional<executor::SlotPipeline> pipeline_;
+};
+
+// When the device began each job, from its submission on, and for how long it says that it worked.
+class DeviceSpans final : public TraceSink {
+ public:
+  struct Span {
+    std::uint64_t begin_ns = 0, ns = 0;
+  };
+  void add_job(std::span<const StageSpan> stages) noexcept override {
+    std::uint64_t submitted_ns = 0;
+    for (const StageSpan& span : stages) {
+      if (span.stage == Stage::submit) submitted_ns = span.begin_ns;
+      if (span.stage == Stage::device) all.push_back({span.begin_ns - submitted_ns, span.end_ns - span.begin_ns});
+    }
+  }
+  std::vector<Span> all;
 };
 
 // Two that only read their inputs, then two that change them in place.
@@ -192,6 +211,30 @@ TEST_CASE("batches: where the device fails one, each job is run by itself, and w
     CHECK_THAT(results[1].error().message, Catch::Contains("synthetic:0") && Catch::Contains("page fault"));
   }
   CHECK(served.device->submitted() == 6u);
+}
+
+TEST_CASE("batches: the trace has the device time of each job, of a shared submission and of one that runs again",
+          "[executor][batch]") {
+  const bool runs_again = GENERATE(false, true);
+  CAPTURE(runs_again);
+  DeviceSpans spans;
+  Served served(Memory::plain, &spans);
+  spans.all.clear();  // of the first job
+  served.device->wait_ns = 10'000;
+  if (runs_again) served.device->fail(shared_value, internal_error("one of them faulted"));
+  const auto jobs = jobs_on(served.device);
+  const auto results = served.run(jobs);
+  CHECK(told(jobs, results) == std::vector<float>{11, 21, 31, 41});
+  CHECK(served.device->submitted() == (runs_again ? 6u : 2u));
+  REQUIRE(spans.all.size() == 4);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    INFO("job " << i);
+    REQUIRE(results[i]);
+    CHECK(results[i]->device_ns == (runs_again ? 1003 + i : 1002));  // 1000 and the device's own value
+    CHECK(spans.all[i].ns == results[i]->device_ns);
+    CHECK(spans.all[i].begin_ns >= 5'000);  // in the middle of the wait, but for a few looks at the clock
+    CHECK(spans.all[i].begin_ns < 5'100);
+  }
 }
 
 TEST_CASE("batches: where the device refuses one, each job is submitted by itself", "[executor][batch]") {

@@ -1,6 +1,7 @@
 #include "core/executor/interleavings/stepped_device.hpp"
 
 #include <algorithm>
+#include <chrono>
 
 namespace kiln::test {
 namespace {
@@ -55,6 +56,7 @@ void SteppedDevice::work() {
 }
 
 Result<FenceResult> SteppedDevice::wait(std::uint64_t value, Deadline deadline) noexcept {
+  if (!deadline.passed() && deadline.at < Clock::now() + std::chrono::minutes(30)) ++timed_waits_;
   if (value == 0 || value > submitted_) return lost_ ? gone() : not_found("never submitted");
   if (patience && !deadline.passed()) patience([&] { return lost_ || worked_ >= value; });
   if (lost_) return gone();

@@ -45,6 +45,8 @@ class SteppedDevice final : private DeviceClock, public Device {
   bool lost() const { return lost_; }
   std::uint64_t submitted() const { return submitted_; }
   std::uint64_t worked() const { return worked_; }
+  // Waits that would end by the clock, and soon. Where a schedule decides when a wait ends there is none.
+  std::uint64_t timed_waits() const { return timed_waits_; }
 
  private:
   const std::uint64_t each_ns_, look_ns_;
@@ -54,6 +56,7 @@ class SteppedDevice final : private DeviceClock, public Device {
   std::vector<std::vector<std::pair<const SyntheticProgram*, std::vector<Buffer*>>>> queue_;
   std::uint64_t submitted_ = 0;
   std::uint64_t worked_ = 0;
+  std::uint64_t timed_waits_ = 0;
   std::set<std::uint64_t> taken_;
 };
 

@@ -128,6 +128,7 @@ Ran run(const Handed& handed, std::vector<std::size_t> choices) {
     });
   }
   if (!schedule->go()) broken("nobody can go on");
+  if (here->device->timed_waits() != 0) broken("the clock would have ended a wait for the device");
   here->ran.points = schedule->points();
   return here->ran;
 }
