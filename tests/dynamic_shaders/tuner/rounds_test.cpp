@@ -110,4 +110,37 @@ TEST_CASE("rounds: the incumbent goes only for a gain beyond the noise of both")
   CHECK(choice_with(3.00, 0, 0.3, false) == Choice("new", TuneDecision::faster));
 }
 
+TEST_CASE("rounds: a machine is busy from 20 % of waiting on, or from a quarter of spread between rounds") {
+  const auto choice_with = [](std::vector<std::uint64_t> old_ns, double contention, bool alone) {
+    Field field;
+    field.add("old", std::move(old_ns));
+    if (!alone) field.add("new", std::vector<std::uint64_t>(8, 128));
+    for (Entrant* entrant : field.meeting) {
+      entrant->record.wall_ns = entrant->rounds_ns;
+      entrant->contention.assign(8, contention);
+    }
+    rank(field.meeting);
+    RoundsChoice choice = choice_of_rounds(field.meeting, "old", true);
+    choice.best = nullptr;  // it ends with the field
+    return choice;
+  };
+  const std::vector<std::uint64_t> steady(8, 128);
+  for (const bool alone : {false, true}) {
+    CAPTURE(alone);
+    CHECK(choice_with(steady, 0.2, alone).busy);
+    CHECK(choice_with(steady, 0.2, alone).contention == 0.2);
+    CHECK_FALSE(choice_with(steady, 0.19, alone).busy);
+    CHECK(choice_with(steady, 0.19, alone).contention == 0.19);
+  }
+  // The middle half of the rounds, as shares of the other's 128: from 7/8 to 9/8 at the most.
+  const RoundsChoice wide = choice_with({112, 112, 112, 128, 128, 144, 144, 144}, 0, false);
+  CHECK(wide.spread == 0.25);
+  CHECK(wide.busy);
+  CHECK(wide.decision == TuneDecision::busy);
+  const RoundsChoice narrow = choice_with({112, 112, 112, 128, 128, 143, 144, 144}, 0, false);
+  CHECK(narrow.spread < 0.25);
+  CHECK_FALSE(narrow.busy);
+  CHECK(narrow.decision == TuneDecision::kept);
+}
+
 }  // namespace kiln::dynamic_shaders

@@ -131,6 +131,35 @@ TEST_CASE("tuner: within 10 % of the best with a quarter of the runs") {
   CHECK(outcome->device_ns < outcome->wall_ns);
 }
 
+TEST_CASE("tuner: the search ends at a candidate that the model puts above twice the best so far") {
+  using Measured = std::set<std::string>;
+  const auto measured_with = [](double a_ns, double b_ns, bool ranked, bool exhaustive) {
+    SyntheticBench bench(1, 0);
+    bench.times = {{"now", 1e6}, {"a", a_ns}, {"b", b_ns}, {"c", 4e6}, {"d", 4e6}, {"e", 4e6}, {"f", 4e6}};
+    TuneTask task;
+    task.candidates = {{"a", 100, 0}, {"b", 150, 0}, {"c", 200, 0},  {"d", 201, 0},
+                       {"e", 300, 0}, {"f", 301, 0}, {"now", 900, 0}};
+    task.ranked = ranked;
+    task.incumbent = "now";
+    Measured measured;
+    bench.on_measure = [&](const std::string& variant) { measured.insert(variant); };
+    TuneOptions options;
+    options.exhaustive = exhaustive;
+    const auto outcome = tune(task, bench, options);
+    REQUIRE(outcome.has_value());
+    CHECK(outcome->candidates == measured.size());
+    return measured;
+  };
+  const Measured of_a = {"now", "a", "b", "c"}, of_b = {"now", "a", "b", "c", "d", "e"};
+  const Measured all = {"now", "a", "b", "c", "d", "e", "f"};
+  CHECK(measured_with(3e6, 3e6, true, false) == of_a);  // none is faster than what serves: the model's first counts
+  CHECK(measured_with(5e5, 3e6, true, false) == of_a);
+  CHECK(measured_with(5e5, 4e5, true, false) == of_b);
+  CHECK(measured_with(3e6, 5e5, true, false) == of_b);
+  CHECK(measured_with(5e5, 3e6, false, false) == all);
+  CHECK(measured_with(5e5, 3e6, true, true) == all);
+}
+
 TEST_CASE("tuner: the same winner, or one that cannot be told from it, in 19 of 20 runs") {
   std::vector<TuningRecord> winners;
   std::map<std::string, std::size_t> times_won;
