@@ -1,8 +1,11 @@
 // LDS: widths, pairs, atomics, and counts of active lanes.
 #include <catch2/catch.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
+#include "simulator/isa/opcode.hpp"
 #include "tests/simulator/wave/bench.hpp"
 
 namespace kiln::simulator::test {
@@ -10,6 +13,32 @@ namespace {
 
 using U = std::uint32_t;
 using W = std::uint64_t;
+
+// A DS instruction with its address in v1, data in v4 and second data in v8, as far as it has them.
+std::vector<U> ds_without_result(const OpcodeInfo& opcode, Generation generation) {
+  const int code = generation == Generation::gfx11 ? opcode.gfx11 : opcode.gfx10_3;
+  const auto vgpr_of = [&opcode](unsigned source, U vgpr) { return opcode.src[source] == DataType::none ? 0U : vgpr; };
+  return {0x36U << 26U | static_cast<U>(code) << 18U, vgpr_of(2, 8) << 16U | vgpr_of(1, 4) << 8U | vgpr_of(0, 1)};
+}
+
+// The rows of the register file that it changes, by their index: the vector registers, and the rows before them, by
+// which the steps of one instruction hand on values.
+std::vector<unsigned> rows_changed_by(const OpcodeInfo& opcode, Generation generation, WaveSize size, bool all_lanes) {
+  Bench bench({.generation = generation, .wave = size});
+  const unsigned lanes = bench.wave.lanes(), rows = scratch_rows + bench.wave.vgpr_count;
+  const W every_lane = lanes == 32 ? 0xFFFFFFFFU : ~W{0};
+  bench.set_exec(all_lanes ? every_lane : every_lane & 0x8000001180000011U);
+  for (unsigned at = 0; at < rows * lanes; ++at) bench.wave.rows[at] = 0x3F800000U + 3 * at;
+  for (unsigned lane = 0; lane < lanes; ++lane) bench.vgpr(1, lane) = 16 * lane;
+  const std::vector<U> before(bench.wave.rows, bench.wave.rows + std::size_t{rows} * lanes);
+  REQUIRE_FALSE(bench.run(ds_without_result(opcode, generation)));
+  std::vector<unsigned> changed;
+  for (unsigned row = 0; row < rows; ++row) {
+    const std::size_t first = std::size_t{row} * lanes;
+    if (std::memcmp(&before[first], bench.wave.rows + first, lanes * sizeof(U)) != 0) changed.push_back(row);
+  }
+  return changed;
+}
 
 }  // namespace
 
@@ -42,6 +71,26 @@ TEST_CASE("simulator LDS: widths, pairs and atomics", "[simulator][wave]") {
   U word;
   std::memcpy(&word, bench.lds.data() + 2052, 4);
   CHECK(word == 32);
+}
+
+TEST_CASE("simulator LDS: an instruction without a result writes no register", "[simulator][wave]") {
+  for (const Generation generation : {Generation::gfx11, Generation::gfx10_3}) {
+    unsigned instructions = 0;
+    for (unsigned i = 1; i < static_cast<unsigned>(Opcode::count); ++i) {
+      const OpcodeInfo& opcode = info(static_cast<Opcode>(i));
+      const bool present = (generation == Generation::gfx11 ? opcode.gfx11 : opcode.gfx10_3) >= 0;
+      if (!present || opcode.encoding != Encoding::ds || opcode.dst != DataType::none) continue;
+      if ((opcode.flags & flag::refused) != 0) continue;
+      ++instructions;
+      for (const WaveSize size : {WaveSize::wave32, WaveSize::wave64}) {
+        for (const bool all_lanes : {true, false}) {
+          INFO(opcode.name << " of " << static_cast<unsigned>(size) << " lanes, all on: " << all_lanes);
+          CHECK(rows_changed_by(opcode, generation, size, all_lanes) == std::vector<unsigned>{});
+        }
+      }
+    }
+    CHECK(instructions == 49);
+  }
 }
 
 TEST_CASE("simulator DS: counts of active lanes are appended and consumed", "[simulator][wave]") {
