@@ -5,6 +5,8 @@
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstring>
+#include <memory>
+#include <mutex>
 
 #include "support.hpp"
 
@@ -25,6 +27,14 @@ int wait_many(TestFile& file, const std::vector<drm_amdgpu_fence>& fences, bool 
   const int error = file.control(DRM_IOCTL_AMDGPU_WAIT_FENCES, wait);
   out = wait.out;
   return error;
+}
+
+// A descriptor that stands for the end of a job; below 0 where there is none.
+int descriptor_of(TestFile& file, std::uint32_t context, std::uint64_t job) {
+  union drm_amdgpu_fence_to_handle convert {};
+  convert.in.fence = {context, compute, 0, 0, job};
+  convert.in.what = AMDGPU_FENCE_TO_HANDLE_GET_SYNC_FILE_FD;
+  return file.control(DRM_IOCTL_AMDGPU_FENCE_TO_HANDLE, convert) == 0 ? static_cast<int>(convert.out.handle) : -1;
 }
 
 }  // namespace
@@ -299,6 +309,40 @@ TEST_CASE("simulated kernel: contexts") {
   CHECK(operate(AMDGPU_CTX_OP_FREE_CTX, context) == 0);
   CHECK(operate(AMDGPU_CTX_OP_FREE_CTX, context) == EINVAL);
   CHECK(TestSubmission(context, ib).submit(file) == EINVAL);
+}
+
+TEST_CASE("simulated kernel: a file forgets the jobs that have ended at its next submission") {
+  TestDevice device;
+  TestFile file(device);
+  const std::uint32_t first = file.context(), second = file.context();
+  const auto end_of = [&](std::uint32_t context, std::uint64_t job) {
+    bool done = false;
+    CHECK(file.wait(context, job, static_cast<std::uint64_t>(in_ms(10'000)), 0, &done) == 0);
+    return done;
+  };
+  std::uint64_t job = 0;
+  REQUIRE(TestSubmission(first, ib).submit(file, &job) == 0);
+  const int fd = descriptor_of(file, first, job);
+  REQUIRE(fd >= 0);
+  std::weak_ptr<Fence> fence;
+  {
+    const std::scoped_lock lock(device.device->mutex);
+    const auto fences = device.device->descriptors.fences_behind(fd);
+    if (fences && fences->size() == 1) fence = fences->front();
+  }
+  REQUIRE_FALSE(fence.expired());
+  REQUIRE(end_of(first, job));
+  // The context and the descriptor hold it too: the one is freed, the other is forgotten when the next one is made.
+  union drm_amdgpu_ctx operation {};
+  operation.in = {AMDGPU_CTX_OP_FREE_CTX, 0, first, 0};
+  REQUIRE(file.control(DRM_IOCTL_AMDGPU_CTX, operation) == 0);
+  ::close(fd);
+  REQUIRE(TestSubmission(second, ib + 32).submit(file, &job) == 0);
+  const int next = descriptor_of(file, second, job);
+  REQUIRE(next >= 0);
+  ::close(next);
+  CHECK(fence.use_count() == 0);
+  CHECK(end_of(second, job));
 }
 
 TEST_CASE("simulated kernel: what a closed file left running ends, and its buffers with it") {
