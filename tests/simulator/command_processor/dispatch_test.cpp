@@ -22,7 +22,10 @@ TEST_CASE("simulator command processor: a dispatch hands over the registers as t
   Bench bench;
   const Dwords stream = Bench::sound_state() + set_sh(0xB810, {7, 8, 9}) + set_sh(0xB840, {0x0012'3456, 0x80}) +
                         set_sh(0xB854, {0x40'0000}) + set_sh(0xB860, {0x2001}) + set_sh(0xB8A0, {0x30}) +
-                        set_sh(0xB900, {100, 101}) + set_sh(0xB93C, {115}) +
+                        set_sh(0xB81C, {4, 5, 6}) + set_sh(0xB858, {0x11, 0x12}) + set_sh(0xB864, {0x13, 0x14}) +
+                        set_sh(0xB8AC, {0x15, 0x16, 0x17, 0x18}) +
+                        set_sh(0xB900, {100, 101, 102, 103, 104, 105, 106, 107}) +
+                        set_sh(0xB920, {108, 109, 110, 111, 112, 113, 114, 115}) +
                         packet(0x79, {(0x30E00 - 0x30000) / 4, 0x0055'6677, 0x81}) + packet(0x15, {2, 3, 4, 0x8045});
   CHECK_FALSE(bench.run(stream));
   REQUIRE(engine_record().dispatches.size() == 1);
@@ -36,14 +39,13 @@ TEST_CASE("simulator command processor: a dispatch hands over the registers as t
   CHECK(state.tmpring_size == 0x2001);
   CHECK(state.scratch_base == 0xFFFF'8000'1234'5600);  // bit 47 is set
   CHECK(state.border_colors == 0xFFFF'8100'5566'7700);
-  CHECK(state.user_data[0] == 100);
-  CHECK(state.user_data[1] == 101);
-  CHECK(state.user_data[15] == 115);
-  CHECK(state.num_thread == std::array<std::uint32_t, 3>{64, 1, 1});
+  CHECK(state.user_data == std::array<std::uint32_t, 16>{100, 101, 102, 103, 104, 105, 106, 107, 108, 109, 110, 111,
+                                                         112, 113, 114, 115});
+  CHECK(state.num_thread == std::array<std::uint32_t, 3>{4, 5, 6});
   CHECK(state.start == std::array<std::uint32_t, 3>{7, 8, 9});
   CHECK(state.groups == std::array<std::uint32_t, 3>{2, 3, 4});
   CHECK(state.initiator == 0x8045);
-  for (const std::uint32_t mask : state.cu_mask) CHECK(mask == ~0U);
+  CHECK(state.cu_mask == std::array<std::uint32_t, 8>{0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18});
   CHECK(bench.processor->counters().dispatches == 1);
 }
 
