@@ -1,6 +1,11 @@
 #include "amdgpu_pm4/device/submission.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
 
 #include "device/fake_kernels.hpp"
 #include "device/fake_winsys.hpp"
@@ -84,6 +89,41 @@ TEST_CASE("pass order: groups are bounded") {
   const auto reader = fake::make_kernel(*f.winsys, "reader", {Access::read});
   const std::vector<BoundPass> readers(130, BoundPass{reader, {f.buffers[0]}, {1, 1, 1}});
   CHECK(f.ends(readers) == Ends{64, 128, 130});
+}
+
+TEST_CASE("stamps: the passes that did not end, and those that took longest") {
+  using Passes = InFlight::Passes;
+  // Where stretches of passes end, and the stamps: at the start, then after each stretch.
+  const auto check = [](const Ends& ends, const std::vector<std::uint64_t>& stamps, Passes unfinished, Passes longest) {
+    CAPTURE(ends, stamps);
+    std::vector<std::uint64_t> memory(stamps.size());
+    auto passes = std::make_shared<PassTable>();
+    passes->kernel_of.resize(ends.empty() ? 7 : ends.back());
+    passes->stretch_ends = ends;
+    InFlight work;
+    work.passes = passes;
+    if (!memory.empty()) work.stamps = Stamps(std::as_writable_bytes(std::span(memory)), 0x1000);
+    std::copy(stamps.begin(), stamps.end(), memory.begin());
+    CHECK(work.unfinished().begin == unfinished.begin);
+    CHECK(work.unfinished().end == unfinished.end);
+    CHECK(work.longest().begin == longest.begin);
+    CHECK(work.longest().end == longest.end);
+  };
+  check({4, 8, 10}, {100, 150, 170, 190}, {0, 0}, {0, 4});
+  check({4, 8, 10}, {100, 110, 160, 170}, {0, 0}, {4, 8});
+  check({4, 8, 10}, {100, 110, 120, 200}, {0, 0}, {8, 10});
+  check({4, 8, 10}, {100, 150, 200, 250}, {0, 0}, {0, 4});  // of equal ones the first
+  check({4, 8, 10}, {100, 110, 160, 210}, {0, 0}, {4, 8});
+  check({1, 2}, {100, 130, 140}, {0, 0}, {0, 1});
+  // All, where that is not known.
+  check({4, 8, 10}, {100, 150, 170, 0}, {8, 10}, {0, 10});
+  check({4, 8, 10}, {100, 150, 0, 0}, {4, 8}, {0, 10});
+  check({4, 8, 10}, {100, 0, 0, 0}, {0, 4}, {0, 10});
+  check({4, 8, 10}, {0, 0, 0, 0}, {0, 0}, {0, 10});  // it never began
+  check({}, {100}, {0, 0}, {0, 7});
+  check({}, {}, {0, 0}, {0, 7});
+  check({3}, {100, 0}, {0, 3}, {0, 3});
+  check({3}, {100, 200}, {0, 0}, {0, 3});
 }
 
 }  // namespace kiln::amdgpu_pm4
