@@ -1,7 +1,10 @@
 // One dispatch's dwords, for both generations; what is patched; and kernels that are refused.
 #include "amdgpu_pm4/packets/recorded_dispatch.hpp"
 
+#include <array>
 #include <catch2/catch.hpp>
+#include <cstdint>
+#include <string>
 
 #include "amdgpu_pm4/packets/stream_text.hpp"
 #include "recipe/sample.hpp"
@@ -178,6 +181,73 @@ TEST_CASE("pm4 recipe: kernels and places that would hang are refused by name") 
   CHECK_THAT(refusal(with_scratch(good, 64), shallow).message, Catch::Contains("2048") && Catch::Contains("768"));
   shallow.scratch_va += 4;
   CHECK(refusal(with_scratch(good, 16), shallow).code == StatusCode::invalid_argument);
+}
+
+TEST_CASE("pm4 recipe: a slot of the scratch ring as large as a wave's scratch is enough, and no smaller one") {
+  struct Slot {
+    DeviceShape shape;
+    std::uint32_t lanes, bytes_per_lane, granules;
+    const char* why;  // with one dword more a lane
+  };
+  const Slot slots[] = {
+      {navi31, 32, 8, 1, "a slot of the scratch ring has 256 bytes, expected at least 384 for a wave"},
+      {navi31, 32, 24, 3, "a slot of the scratch ring has 768 bytes, expected at least 896 for a wave"},
+      {navi31, 64, 4, 1, "a slot of the scratch ring has 256 bytes, expected at least 512 for a wave"},
+      {navi21, 32, 32, 1, "a slot of the scratch ring has 1024 bytes, expected at least 1152 for a wave"},
+      {navi21, 32, 96, 3, "a slot of the scratch ring has 3072 bytes, expected at least 3200 for a wave"},
+      {navi21, 64, 16, 1, "a slot of the scratch ring has 1024 bytes, expected at least 1280 for a wave"}};
+  for (const Slot& slot : slots) {
+    CAPTURE(to_string(slot.shape.generation), slot.lanes, slot.bytes_per_lane);
+    const bool older = slot.shape.generation == Generation::gfx10_3;
+    KernelCode kernel = with_scratch(older ? sample_kernel_gfx10_3() : sample_kernel_gfx11(), slot.bytes_per_lane);
+    kernel.wave_lanes = slot.lanes;
+    const DispatchPlace place = sample_place(kernel, slot.shape);
+    const Dwords stream = appended(recorded(kernel, slot.shape), {sample_kernarg_va, {1, 1, 1}, {}});
+    CHECK((register_in(stream, "COMPUTE_TMPRING_SIZE") >> 12) == slot.granules);
+    kernel.scratch_bytes += 4;
+    CHECK(refusal(kernel, place, slot.shape).message == std::string("kernel saxpy: ") + slot.why);
+    kernel.scratch_bytes -= 4;
+    DispatchPlace nowhere = place;
+    nowhere.scratch_va = 0;
+    CHECK(refusal(kernel, nowhere, slot.shape).message ==
+          "kernel saxpy: scratch address is 0, expected a multiple of 256");
+  }
+}
+
+TEST_CASE("pm4 recipe: a kernel and a place at the limits are recorded") {
+  const KernelCode plain = sample_kernel_gfx11();
+  const auto stream = [](const KernelCode& kernel, const DispatchPlace& place) {
+    const auto result = RecordedDispatch::record(kernel, navi31, place);
+    INFO((result ? "" : result.error().text()));
+    REQUIRE(result.has_value());
+    return appended(*result, {sample_kernarg_va, {1, 1, 1}, {}});
+  };
+  DispatchPlace place = sample_place(plain, navi31);
+  for (const std::array<std::uint32_t, 3>& workgroup : {std::array<std::uint32_t, 3>{1024, 1, 1},
+                                                        std::array<std::uint32_t, 3>{1, 1024, 1},
+                                                        std::array<std::uint32_t, 3>{8, 2, 64}}) {
+    place.workgroup = workgroup;
+    const Dwords dwords = stream(plain, place);
+    CHECK(register_in(dwords, "COMPUTE_NUM_THREAD_X") == workgroup[0]);
+    CHECK(register_in(dwords, "COMPUTE_NUM_THREAD_Y") == workgroup[1]);
+    CHECK(register_in(dwords, "COMPUTE_NUM_THREAD_Z") == workgroup[2]);
+  }
+  KernelCode exact = plain;
+  exact.max_workgroup_lanes = 64;
+  exact.required_workgroup = {16, 4, 1};
+  place.workgroup = {16, 4, 1};
+  CHECK(register_in(stream(exact, place), "COMPUTE_NUM_THREAD_X") == 16);
+  KernelCode full = plain;
+  full.lds_bytes = 65024;
+  place.dynamic_lds_bytes = 512;  // together 64 KiB
+  CHECK(register_in(stream(full, place), "COMPUTE_PGM_RSRC2") == (0x9EU | 128U << 15));
+  KernelCode last = plain;
+  last.user_sgprs = 16;
+  last.user_sgpr_slots = {{UserSgpr::kernarg_pointer, 14, 2}};
+  const Dwords dwords = stream(last, sample_place(last, navi31));
+  CHECK(register_in(dwords, "COMPUTE_USER_DATA_13") == 0);
+  CHECK(register_in(dwords, "COMPUTE_USER_DATA_14") == 0x00300040);
+  CHECK(register_in(dwords, "COMPUTE_USER_DATA_15") == 0xFFFF8001);
 }
 
 TEST_CASE("pm4 recipe: a workgroup that the vector registers of the chip do not hold would never start") {
