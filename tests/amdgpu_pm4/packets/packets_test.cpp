@@ -9,6 +9,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "amdgpu_pm4/packets/capabilities.hpp"
 #include "amdgpu_pm4/packets/registers.hpp"
 #include "amdgpu_pm4/packets/stream_text.hpp"
 #include "packets/dword_file.hpp"
@@ -380,6 +381,30 @@ TEST_CASE("pm4: golden streams read as their text says") {
     CHECK(stream_text(golden.dwords, golden.generation) == text_of_file(text_path.replace_extension(".txt")));
   }
   CHECK(files >= 4);
+}
+
+TEST_CASE("pm4: each generation has these packets, registers and limits") {
+  std::set<unsigned> expected{0x10, 0x15, 0x16, 0x37, 0x3C, 0x3F, 0x40, 0x46, 0x49, 0x50, 0x58, 0x76, 0x79, 0x9B};
+  for (const bool newer : {false, true}) {
+    const Generation generation = newer ? Generation::gfx11 : Generation::gfx10_3;
+    INFO(to_string(generation));
+    const Capabilities& has = capabilities_of(generation);
+    if (newer) expected.erase(0x79);  // SET_UCONFIG_REG
+    std::set<unsigned> opcodes;
+    for (unsigned opcode = 0; opcode < 256; ++opcode) {
+      if (has.knows(static_cast<Opcode>(opcode))) opcodes.insert(opcode);
+    }
+    CHECK(opcodes == expected);
+    CHECK(has.generation == generation);
+    CHECK(has.shader_engine_registers == (newer ? 8U : 4U));
+    CHECK(has.dispatch_interleave == newer);
+    CHECK(has.coherence_start_delay == !newer);
+    CHECK(has.scratch_registers == newer);
+    CHECK(has.scratch_waves_per_engine == newer);
+    CHECK(has.scratch_granule == (newer ? 256U : 1024U));
+    CHECK(has.scratch_size_bits == (newer ? 15U : 13U));
+    CHECK(has.waves_per_simd == 16U);
+  }
 }
 
 // The table of registers: that it does not contradict itself, and whose registers are a submitter's.

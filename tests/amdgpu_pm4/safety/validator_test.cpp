@@ -173,6 +173,15 @@ TEST_CASE("pm4 safety: workgroups, wave sizes, resources") {
   Submission few({Generation::gfx11, 1, 12});
   set_register_to(4, 0x22B, 1, 0)(few);  // an engine that this device does not have
   CHECK(few.validate().ok());
+  // Of a device with more engines than mask registers, those registers count and none behind them.
+  const DeviceShape many{Generation::gfx11, 12, 96}, many_older{Generation::gfx10_3, 8, 80};
+  CHECK_THAT(refused(set_register_to(4, 0x22B, 3, 0), StatusCode::invalid_argument, many),
+             Catch::Contains("STATIC_THREAD_MGMT_SE7 is 0"));
+  CHECK_THAT(refused(set_register_to(2, 0x219, 1, 0), StatusCode::invalid_argument, many_older),
+             Catch::Contains("STATIC_THREAD_MGMT_SE3 is 0"));
+  Submission behind(many);
+  set_register_to(1, 0x22F, 0, 0)(behind);  // DISPATCH_INTERLEAVE
+  CHECK(behind.validate().text() == Status().text());
   const auto launch = [](std::uint32_t initiator) {
     return [initiator](Submission& s) { s.dword(s.find(0xC0031502, 1) + 4) = initiator; };
   };
