@@ -1,6 +1,10 @@
 // The winsys over unmodified libdrm_amdgpu, on the simulated node.
+#include <dlfcn.h>
+
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <memory>
+#include <string>
 #include <thread>
 
 #include "amdgpu_pm4/packets/encoders.hpp"
@@ -79,6 +83,23 @@ TEST_CASE("drm winsys: a simulated node tells its chip, its memory and its rings
   CHECK(facts.compute.ib_start_alignment > 0);
   CHECK_THAT(facts.library, Catch::StartsWith("libdrm_amdgpu.so.1 build-id "));
   CHECK(winsys->vram_losses().has_value());
+}
+
+TEST_CASE("library identity: the build-id is found behind other notes, and is left out where there is none") {
+  const auto identity = [](const char* path) {
+    void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    INFO(path);
+    REQUIRE(library != nullptr);
+    const void* const function = dlsym(library, "kiln_noted_function");
+    REQUIRE(function != nullptr);
+    const std::string found = library_identity(function);
+    dlclose(library);
+    return found;
+  };
+  CHECK(identity(KILN_NOTED_LIBRARY) == "kiln_noted.so build-id 0123456789abcd");
+  CHECK(identity(KILN_NOTED_LIBRARY_WITHOUT_BUILD_ID) == "kiln_noted_without_build_id.so");
+  const auto of_no_library = std::make_unique<int>();
+  CHECK(library_identity(of_no_library.get()) == "unknown");
 }
 
 TEST_CASE("drm winsys: what is no node is unavailable with the system's words") {
