@@ -4,6 +4,8 @@
 
 #include <functional>
 #include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 using namespace kiln;
@@ -94,6 +96,40 @@ TEST_CASE("conv2d spec: a wrong field is named with its value and what was expec
       conv(), [](Spec& s) { s.dtype = DType::f64; }, {"f64", "expected f32"}, StatusCode::unsupported);
 }
 
+TEST_CASE("conv2d spec: the kernel with its dilation is at most as large as the padded input", "[contract]") {
+  struct Axis {
+    std::int64_t Conv2dSpec::*extent;
+    std::int64_t Conv2dSpec::*pad;
+    std::int64_t Conv2dSpec::*taps;
+    std::int64_t Conv2dSpec::*dilation;
+    std::string name, tap;
+  };
+  const Axis axes[] = {{&Conv2dSpec::h, &Conv2dSpec::pad_y, &Conv2dSpec::r, &Conv2dSpec::dilation_y, "height", "r"},
+                       {&Conv2dSpec::w, &Conv2dSpec::pad_x, &Conv2dSpec::s, &Conv2dSpec::dilation_x, "width", "s"}};
+  struct Sizes {
+    std::int64_t extent, pad;  // seven together
+    std::int64_t taps, dilation;
+    std::int64_t reach;
+  };
+  const Sizes sizes[] = {{3, 2, 7, 1, 7}, {3, 2, 4, 2, 7}, {3, 2, 3, 3, 7}, {1, 3, 2, 6, 7}, {7, 0, 7, 1, 7},
+                         {3, 2, 8, 1, 8}, {3, 2, 3, 4, 9}, {1, 3, 2, 7, 8}, {1, 3, 5, 2, 9}, {7, 0, 8, 1, 8}};
+  for (const Axis& axis : axes) {
+    for (const Sizes& size : sizes) {
+      INFO(axis.name << ": " << size.extent << " padded by " << size.pad << ", " << size.taps << " taps, dilation "
+                     << size.dilation);
+      Conv2dSpec spec = conv();
+      spec.*axis.extent = size.extent;
+      spec.*axis.pad = size.pad;
+      spec.*axis.taps = size.taps;
+      spec.*axis.dilation = size.dilation;
+      const std::string refused = "invalid_argument: conv2d: kernel " + axis.name + " " + std::to_string(size.reach) +
+                                  " (" + axis.tap + " with dilation): larger than the padded input " + axis.name + " 7";
+      CHECK(validate(spec).text() == (size.reach <= 7 ? "ok" : refused));
+      if (size.reach == 7) CHECK((axis.tap == "r" ? spec.out_h() : spec.out_w()) == 1);
+    }
+  }
+}
+
 TEST_CASE("gemm spec: a wrong field is named with its value and what was expected", "[contract]") {
   using Spec = GemmSpec;
   const Spec good{3, 4, 5};
@@ -128,6 +164,189 @@ TEST_CASE("user kernel spec: a wrong field is named with the file", "[contract]"
                         s.constants = {{"A", "1"}, {"A", "2"}};
                       },
                       {"constants[1]", "A is defined twice"});
+}
+
+TEST_CASE("user kernel spec: kind, access and name of a binding must fit the dialect", "[contract]") {
+  using Kind = BindingKind;
+  const std::string wrong = "invalid_argument: kernel saxpy.comp: ", other = "unsupported: kernel saxpy.comp: ";
+  const std::string no_argument =
+      ", which only an OpenCL C kernel takes as an argument. Use uniforms or shared variables";
+  const std::string no_access = ": access is not set, expected input, output or inout";
+  const std::string by_value = "bindings[0]: is passed by value and cannot be written";
+  const std::string read_image = ": is an image, expected input", any_image = read_image + ", output or inout";
+  const std::string no_image = ": is an image, which OpenCL C kernels do not support";
+  const std::string no_sampler = ": is a sampler, which OpenCL C kernels do not support";
+  const std::string named = "bindings[0] (name = \"A\")";
+  const std::string no_name =
+      ": has a name or a binding number, but an OpenCL C kernel's arguments have only positions";
+  struct Case {
+    Kind kind;
+    Access access;
+    std::string name;
+    std::string glsl, opencl;  // what validate() says
+  };
+  const Case cases[] = {
+      {Kind::buffer, Access::read, "", "ok", "ok"},
+      {Kind::buffer, Access::write, "", "ok", "ok"},
+      {Kind::buffer, Access::read_write, "", "ok", "ok"},
+      {Kind::buffer, Access::read, "A", "ok", wrong + named + no_name},
+      {Kind::buffer, Access::invalid, "", wrong + "bindings[0]" + no_access, wrong + "bindings[0]" + no_access},
+      {Kind::value, Access::read, "", wrong + "bindings[0]: is a number" + no_argument, "ok"},
+      {Kind::value, Access::write, "", wrong + "bindings[0]: is a number" + no_argument, wrong + by_value},
+      {Kind::value, Access::read_write, "", wrong + "bindings[0]: is a number" + no_argument, wrong + by_value},
+      {Kind::value, Access::read, "A", wrong + named + ": is a number" + no_argument, wrong + named + no_name},
+      {Kind::local, Access::read_write, "", wrong + "bindings[0]: is local memory" + no_argument, "ok"},
+      {Kind::local, Access::read_write, "A", wrong + named + ": is local memory" + no_argument,
+       wrong + named + no_name},
+      {Kind::image, Access::read, "A", "ok", other + "images.A" + no_image},
+      {Kind::image, Access::write, "A", "ok", other + "images.A" + no_image},
+      {Kind::image, Access::read_write, "A", "ok", other + "images.A" + no_image},
+      {Kind::image, Access::invalid, "A", wrong + "images.A" + any_image, other + "images.A" + no_image},
+      {Kind::image, Access::read, "", wrong + "bindings[0]: is an image without a name", other + "images." + no_image},
+      {Kind::sampler, Access::read, "A", "ok", other + "samplers.A" + no_image},
+      {Kind::sampler, Access::write, "A", wrong + "samplers.A" + read_image, other + "samplers.A" + no_image},
+      {Kind::sampler, Access::read_write, "A", wrong + "samplers.A" + read_image, other + "samplers.A" + no_image},
+      {Kind::sampler, Access::invalid, "A", wrong + "samplers.A" + read_image, other + "samplers.A" + no_image},
+      {Kind::sampler, Access::read, "", wrong + "bindings[0]: is an image without a name",
+       other + "samplers." + no_image},
+      {Kind::sampler_state, Access::read, "A", "ok", other + "samplers.A" + no_sampler},
+      {Kind::sampler_state, Access::read, "", wrong + "bindings[0]: is a sampler without a name",
+       other + "samplers." + no_sampler},
+      {Kind::invalid, Access::read, "", wrong + "bindings[0]: has no kind", wrong + "bindings[0]: has no kind"},
+  };
+  for (const Case& each : cases) {
+    INFO("kind " << static_cast<int>(each.kind) << ", access " << static_cast<int>(each.access) << ", name '"
+                 << each.name << "'");
+    UserKernelSpec spec = kernel();
+    spec.bindings = {{each.access, 64, each.kind}};
+    spec.bindings[0].name = each.name;
+    CHECK(validate(spec).text() == each.glsl);
+    spec.dialect = Dialect::code_object;
+    CHECK(validate(spec).text() == each.glsl);
+    spec.dialect = Dialect::opencl_c;
+    CHECK(validate(spec).text() == each.opencl);
+  }
+  UserKernelSpec numbered = kernel();
+  numbered.bindings[1].number = 0;
+  numbered.bindings[0].number = 1;
+  CHECK(validate(numbered).text() == "ok");
+  numbered.dialect = Dialect::opencl_c;
+  CHECK(validate(numbered).text() == wrong + "bindings[0] (binding = 1)" + no_name);
+}
+
+TEST_CASE("user kernel spec: only a sampler without a texture has no bytes", "[contract]") {
+  const std::pair<BindingKind, std::string> kinds[] = {{BindingKind::buffer, "bindings[0] (name = \"A\")"},
+                                                       {BindingKind::image, "images.A"},
+                                                       {BindingKind::sampler, "samplers.A"},
+                                                       {BindingKind::sampler_state, ""}};
+  for (const auto& [kind, place] : kinds) {
+    INFO("kind " << static_cast<int>(kind));
+    UserKernelSpec spec = kernel();
+    spec.bindings = {{Access::read, 1, kind}};
+    spec.bindings[0].name = "A";
+    CHECK(validate(spec).text() == "ok");
+    spec.bindings[0].bytes = 0;
+    CHECK(validate(spec).text() ==
+          (place.empty() ? "ok" : "invalid_argument: kernel saxpy.comp: " + place + ": is empty"));
+  }
+}
+
+TEST_CASE("user kernel spec: equal names and numbers are refused at every pair of positions", "[contract]") {
+  constexpr std::uint32_t count = 5;
+  const std::string wrong = "invalid_argument: kernel saxpy.comp: ";
+  UserKernelSpec by_position = kernel();
+  by_position.constants.clear();
+  by_position.bindings.assign(count, {Access::read, 64});
+  UserKernelSpec by_name = by_position, by_number = by_position;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    by_name.constants.push_back({"C" + std::to_string(i), "1"});
+    by_name.bindings[i].name = "B" + std::to_string(i);
+    by_name.uniforms.push_back({"U" + std::to_string(i), UserKernelSpec::Uniform::Type::number, {}});
+    by_number.bindings[i].number = 20 - i;
+  }
+  REQUIRE(validate(by_position).text() == "ok");
+  REQUIRE(validate(by_name).text() == "ok");
+  REQUIRE(validate(by_number).text() == "ok");
+  const auto place = [](std::uint32_t position) { return "bindings[" + std::to_string(position) + "]"; };
+  for (std::uint32_t second = 1; second < count; ++second) {
+    for (std::uint32_t first = 0; first < second; ++first) {
+      INFO("positions " << first << " and " << second);
+      UserKernelSpec spec = by_name;
+      spec.bindings[first].name = spec.bindings[second].name = "Same";
+      CHECK(validate(spec).text() == wrong + place(second) + " (name = \"Same\"): 'Same' is already provided by " +
+                                         place(first) + " (name = \"Same\")");
+      spec = by_name;
+      spec.bindings[first].kind = BindingKind::image;
+      spec.bindings[first].name = spec.bindings[second].name = "Same";
+      CHECK(validate(spec).text() ==
+            wrong + place(second) + " (name = \"Same\"): 'Same' is already provided by images.Same");
+      spec = by_name;
+      spec.constants[first].name = spec.constants[second].name = "SAME";
+      CHECK(validate(spec).text() == wrong + "constants[" + std::to_string(second) +
+                                         "]: SAME is defined twice, first by constants[" + std::to_string(first) + "]");
+      spec = by_name;
+      spec.uniforms[first].name = spec.uniforms[second].name = "same";
+      CHECK(validate(spec).text() == wrong + "uniform 'same': is given twice");
+      spec = by_number;
+      spec.bindings[first].number = spec.bindings[second].number = 7;
+      CHECK(validate(spec).text() ==
+            wrong + place(second) + " (binding = 7): binding number 7 is already provided by " + place(first));
+      // A binding without a name and a number has its position as the number.
+      spec = by_position;
+      spec.bindings[second].number = first;
+      CHECK(validate(spec).text() == wrong + place(second) + " (binding = " + std::to_string(first) +
+                                         "): binding number " + std::to_string(first) + " is already provided by " +
+                                         place(first));
+      spec.bindings[first].name = "Named";  // and then takes no number
+      CHECK(validate(spec).text() == "ok");
+      spec = by_position;
+      spec.bindings[first].number = second;
+      CHECK(validate(spec).text() == wrong + place(second) + ": binding number " + std::to_string(second) +
+                                         " is already provided by " + place(first));
+    }
+  }
+  // A grid takes no number. What follows it is compared all the same.
+  UserKernelSpec behind_grid = by_position;
+  behind_grid.bindings[0] = {Access::read, 12, BindingKind::grid, DType::u32};
+  behind_grid.bindings[2].number = 0;
+  CHECK(validate(behind_grid).text() == "ok");
+  behind_grid.bindings[4].number = 0;
+  CHECK(validate(behind_grid).text() ==
+        wrong + "bindings[4] (binding = 0): binding number 0 is already provided by bindings[2]");
+}
+
+TEST_CASE("user kernel spec: a wrong uniform is named with what was expected", "[contract]") {
+  using Type = UserKernelSpec::Uniform::Type;
+  const std::string gain = "invalid_argument: kernel saxpy.comp: uniform 'gain': ";
+  const std::string most = " values, expected at most 8 dimensions and 1 to 65536 values";
+  struct Case {
+    UserKernelSpec::Uniform uniform;
+    std::string text;
+  };
+  const Case cases[] = {
+      {{"gain", Type::boolean, {}}, "ok"},
+      {{"gain", Type::integer, {65536}}, "ok"},
+      {{"gain", Type::number, {256, 256}}, "ok"},
+      {{"gain", Type::number, {1, 1, 1, 1, 1, 1, 1, 4}}, "ok"},
+      {{"gain", Type::number, {65537}}, gain + "has 1 dimensions and 65537" + most},
+      {{"gain", Type::number, {256, 257}}, gain + "has 2 dimensions and 65792" + most},
+      {{"gain", Type::number, {3, 0}}, gain + "has 2 dimensions and 0" + most},
+      {{"gain", Type::number, {1, 1, 1, 1, 1, 1, 1, 1, 1}}, gain + "has 9 dimensions and 1" + most},
+      {{"gain", Type::invalid, {}}, gain + "has no type"},
+      {{"gain", static_cast<Type>(4), {}}, gain + "has no type"},
+      {{"", Type::number, {}}, "invalid_argument: kernel saxpy.comp: uniform '': has no name"},
+  };
+  for (const Case& each : cases) {
+    INFO(each.text);
+    UserKernelSpec spec = kernel();
+    spec.uniforms = {each.uniform};
+    CHECK(validate(spec).text() == each.text);
+    spec.dialect = Dialect::code_object;
+    CHECK(validate(spec).text() == each.text);
+    spec.dialect = Dialect::opencl_c;
+    CHECK(validate(spec).text() == "invalid_argument: kernel saxpy.comp: uniform '" + each.uniform.name +
+                                       "': OpenCL C has no uniforms. Pass the value as a binding");
+  }
 }
 
 TEST_CASE("spec: FLOPs count a multiply-add as two", "[contract]") {
