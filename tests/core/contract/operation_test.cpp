@@ -5,6 +5,9 @@
 
 #include <functional>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 using namespace kiln;
 using Catch::Matchers::Contains;
@@ -151,6 +154,77 @@ TEST_CASE("pool2d spec: what is wrong is named", "[contract]") {
       pool(), [](Spec& s) { s.kind = PoolKind::invalid; }, "expected max or average");
   check_refused<Spec>(
       pool(), [](Spec& s) { s.dtype = DType::f16; }, "expected f32", StatusCode::unsupported);
+}
+
+TEST_CASE("pool2d spec: every size has a least and a greatest value", "[contract]") {
+  constexpr std::int64_t most = 1048576;
+  const std::pair<std::string, std::int64_t Pool2dSpec::*> fields[] = {
+      {"n", &Pool2dSpec::n}, {"c", &Pool2dSpec::c}, {"h", &Pool2dSpec::h},
+      {"w", &Pool2dSpec::w}, {"r", &Pool2dSpec::r}, {"s", &Pool2dSpec::s},
+      {"stride (y)", &Pool2dSpec::stride_y}, {"stride (x)", &Pool2dSpec::stride_x}};
+  for (const auto& [name, field] : fields) {
+    INFO(name);
+    Pool2dSpec spec = pool();
+    spec.r = spec.s = 1;
+    if (name == "r") spec.h = most;
+    if (name == "s") spec.w = most;
+    for (const std::int64_t value : {std::int64_t{1}, most}) {
+      spec.*field = value;
+      CHECK(validate(spec).text() == "ok");
+    }
+    for (const std::int64_t value : {std::int64_t{0}, most + 1}) {
+      spec.*field = value;
+      CHECK(validate(spec).text() ==
+            "invalid_argument: pool2d: " + name + " = " + std::to_string(value) + ": expected 1 to 1048576");
+    }
+  }
+  for (const std::int64_t window : {1, 2, 5}) {
+    INFO("window " << window);
+    Pool2dSpec spec = pool();
+    spec.r = spec.s = window;
+    spec.pad_y = spec.pad_x = window - 1;
+    CHECK(validate(spec).text() == "ok");
+    const std::string expected = ": expected 0 to " + std::to_string(window - 1);
+    for (const std::int64_t pad : {std::int64_t{-1}, window}) {
+      Pool2dSpec high = spec, wide = spec;
+      high.pad_y = pad;
+      wide.pad_x = pad;
+      CHECK(validate(high).text() == "invalid_argument: pool2d: pad (y) = " + std::to_string(pad) + expected);
+      CHECK(validate(wide).text() == "invalid_argument: pool2d: pad (x) = " + std::to_string(pad) + expected);
+    }
+  }
+}
+
+TEST_CASE("pool2d spec: the window is at most as large as the padded input", "[contract]") {
+  struct Axis {
+    std::int64_t Pool2dSpec::*extent;
+    std::int64_t Pool2dSpec::*pad;
+    std::int64_t Pool2dSpec::*window;
+    std::string name, side;
+  };
+  const Axis axes[] = {{&Pool2dSpec::h, &Pool2dSpec::pad_y, &Pool2dSpec::r, "r", "height"},
+                       {&Pool2dSpec::w, &Pool2dSpec::pad_x, &Pool2dSpec::s, "s", "width"}};
+  struct Sizes {
+    std::int64_t extent, pad;
+    std::int64_t most;  // of the window
+  };
+  const Sizes sizes[] = {{1, 0, 1}, {4, 0, 4}, {1, 1, 3}, {1, 3, 7}, {3, 2, 7}, {4, 1, 6}, {10, 4, 18}};
+  for (const Axis& axis : axes) {
+    for (const Sizes& size : sizes) {
+      INFO(axis.side << " " << size.extent << " padded by " << size.pad);
+      Pool2dSpec spec = pool();
+      spec.*axis.extent = size.extent;
+      spec.*axis.pad = size.pad;
+      spec.*axis.window = size.most;
+      CHECK(validate(spec).text() == "ok");
+      CHECK((axis.name == "r" ? spec.out_h() : spec.out_w()) == 1);
+      spec.*axis.window = size.most + 1;
+      CHECK(validate(spec).text() == "invalid_argument: pool2d: " + axis.name + " = " + std::to_string(size.most + 1) +
+                                         ": larger than the padded input " + axis.side + " " +
+                                         std::to_string(size.most));
+      CHECK((axis.name == "r" ? spec.out_h() : spec.out_w()) == 0);
+    }
+  }
 }
 
 TEST_CASE("add, softmax and activation specs: tensors, cost and text", "[contract]") {
