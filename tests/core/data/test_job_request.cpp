@@ -2,6 +2,9 @@
 
 #include <catch2/catch.hpp>
 
+#include <array>
+#include <cstring>
+#include <filesystem>
 #include <limits>
 #include <string>
 #include <utility>
@@ -12,6 +15,7 @@
 
 using namespace kiln;
 using kiln::test::ScratchFolder;
+using kiln::test::write_contents;
 
 namespace {
 
@@ -248,4 +252,253 @@ TEST_CASE("job request: the size of an image is that of its file, and gives plai
   }
   image.size = {5, 3};
   CHECK_THAT(failure_of(kernel_job(folder, image)).text(), Catch::Contains("12 bytes, expected 15 for uint8 [3, 5]"));
+}
+
+TEST_CASE("job request: the keys that layers and kernels share arrive in the request", "[job_request]") {
+  const ScratchFolder folder;
+  JobConfig layer;
+  layer.op = "add";
+  layer.spec = AddSpec{.shape = {2, 3}};
+  layer.input = layer.addend = "zeros:";
+  layer.base = folder.path();
+  for (const JobConfig& job : {layer, kernel_job(folder, values_of(DType::f32, {1}))}) {
+    INFO(job.op);
+    const auto plain = data::make_request(job);
+    REQUIRE(plain);
+    CHECK(plain->name.empty());
+    CHECK(plain->device.empty());
+    CHECK_FALSE(plain->verify);
+    CHECK_FALSE(plain->tolerance.has_value());
+
+    JobConfig named = job;
+    named.name = "mine";
+    named.device = "cpu:1";
+    named.verify = true;
+    named.tolerance = Tolerance{0.125, 0.25};
+    const auto request = data::make_request(named);
+    REQUIRE(request);
+    CHECK(request->name == "mine");
+    CHECK(request->device == "cpu:1");
+    CHECK(request->verify);
+    REQUIRE(request->tolerance.has_value());
+    CHECK(request->tolerance->absolute == 0.125);
+    CHECK(request->tolerance->relative == 0.25);
+    CHECK(operation(request->spec) == job.op);
+  }
+  const auto request = data::make_request(layer);
+  REQUIRE(request);
+  REQUIRE(std::holds_alternative<AddSpec>(request->spec));
+  CHECK(std::get<AddSpec>(request->spec).shape == Extents{2, 3, 0, 0});
+}
+
+TEST_CASE("job request: the keys of a kernel arrive in its specification", "[job_request]") {
+  const ScratchFolder folder;
+  using Type = UserKernelSpec::Uniform::Type;
+  JobConfig job = kernel_job(folder, values_of(DType::f32, {1, 2.5}));
+  job.entry = "other";
+  job.constants = {{"N", "3"}, {"KIND", "vec4"}};
+  job.grid = {2, 3, 4};
+  job.grid_expressions = {"N", "", "2 * N"};
+  job.tune = {{"TILE", {"8", "16"}}, {"UNROLL", {"1", "2", "4"}}};
+  job.workgroup = {8, 4, 2};
+  UniformConfig gain, rounds;
+  gain.uniform = {"gain", Type::number, {2}};
+  gain.numbers = {0.5, -1};
+  rounds.uniform = {"rounds", Type::integer, {}};
+  rounds.integers = {7};
+  job.uniforms = {gain, rounds};
+  job.bindings[0].number = 5;
+  job.bindings.reserve(8);
+  const auto add = [&job](BindingKind kind, Access access, const std::string& name) -> KernelBindingConfig& {
+    KernelBindingConfig& added = job.bindings.emplace_back();
+    added.label = "bindings[" + std::to_string(job.bindings.size() - 1) + "]";
+    added.kind = kind;
+    added.access = access;
+    added.name = name;
+    return added;
+  };
+  KernelBindingConfig& result = add(BindingKind::buffer, Access::write, "Result");
+  result.dtype = DType::f32;
+  result.shape = {2};
+  result.output = "y.npy";
+  result.expect = "zeros:";
+  result.tolerance = Tolerance{0.5, 0.75};
+  KernelBindingConfig& both = add(BindingKind::buffer, Access::read_write, "");
+  both.dtype = DType::i32;
+  both.shape = {3};
+  both.input = "zeros:";
+  both.output = "z.npy";
+  KernelBindingConfig& number = add(BindingKind::value, Access::read, "");
+  number.dtype = DType::i16;
+  number.integers = {-5};
+  add(BindingKind::local, Access::read_write, "").local_bytes = 96;
+  KernelBindingConfig& image = add(BindingKind::image, Access::read, "photo");
+  image.input = "zeros:";
+  image.size = {4, 3};
+  image.format = ImageFormat::r8;
+  image.filter = TextureFilter::linear;
+  image.wrap = TextureWrap::mirror;
+  KernelBindingConfig& sampler = add(BindingKind::sampler_state, Access::read, "near");
+  sampler.filter = TextureFilter::nearest;
+  sampler.wrap = TextureWrap::border;
+  KernelBindingConfig& groups = add(BindingKind::grid, Access::read, "");
+  groups.dtype = DType::u32;
+  groups.integers = {9, 1, 2, 3};
+  groups.first = 1;
+
+  const auto request = data::make_request(job);
+  INFO((request ? std::string() : request.error().text()));
+  REQUIRE(request);
+  REQUIRE(std::holds_alternative<UserKernelSpec>(request->spec));
+  const auto& spec = std::get<UserKernelSpec>(request->spec);
+  CHECK(spec.path == "k.comp");
+  CHECK(spec.includes.empty());
+  CHECK(spec.text == "void main() {}");
+  CHECK(spec.dialect == Dialect::glsl);
+  CHECK(spec.entry == "other");
+  CHECK(spec.constants == std::vector<Define>{{"N", "3"}, {"KIND", "vec4"}});
+  CHECK(spec.grid == std::array<std::uint32_t, 3>{2, 3, 4});
+  CHECK(spec.grid_expressions == std::array<std::string, 3>{"N", "", "2 * N"});
+  CHECK(spec.parameters ==
+        std::vector<UserKernelSpec::Parameter>{{"TILE", {"8", "16"}}, {"UNROLL", {"1", "2", "4"}}});
+  CHECK(spec.workgroup == std::array<std::uint32_t, 3>{8, 4, 2});
+  CHECK(spec.uniforms ==
+        std::vector<UserKernelSpec::Uniform>{{"gain", Type::number, {2}}, {"rounds", Type::integer, {}}});
+
+  std::vector<UserKernelSpec::Binding> expected(8);
+  expected[0] = {Access::read, 8, BindingKind::buffer, DType::f32, {2}, "", 5};
+  expected[1] = {Access::write, 8, BindingKind::buffer, DType::f32, {2}, "Result"};
+  expected[2] = {Access::read_write, 12, BindingKind::buffer, DType::i32, {3}};
+  expected[3] = {Access::read, 2, BindingKind::value, DType::i16, {1}};
+  expected[4] = {Access::read_write, 96, BindingKind::local};
+  expected[5] = {Access::read, 12, BindingKind::image, DType::u8, {3, 4}, "photo"};
+  expected[5].format = ImageFormat::r8;
+  expected[5].filter = TextureFilter::linear;
+  expected[5].wrap = TextureWrap::mirror;
+  expected[6] = {Access::read, 0, BindingKind::sampler_state, DType::invalid, {}, "near"};
+  expected[6].filter = TextureFilter::nearest;
+  expected[6].wrap = TextureWrap::border;
+  expected[7] = {Access::read, 16, BindingKind::grid, DType::u32, {4}};
+  expected[7].first = 1;
+  REQUIRE(spec.bindings.size() == expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    INFO("binding " << i);
+    CHECK(spec.bindings[i].access == expected[i].access);
+    CHECK(spec.bindings[i].bytes == expected[i].bytes);
+    CHECK(spec.bindings[i].kind == expected[i].kind);
+    CHECK(spec.bindings[i].dtype == expected[i].dtype);
+    CHECK(spec.bindings[i].shape == expected[i].shape);
+    CHECK(spec.bindings[i].name == expected[i].name);
+    CHECK(spec.bindings[i].number == expected[i].number);
+    CHECK(spec.bindings[i].format == expected[i].format);
+    CHECK(spec.bindings[i].filter == expected[i].filter);
+    CHECK(spec.bindings[i].wrap == expected[i].wrap);
+    CHECK(spec.bindings[i].first == expected[i].first);
+    CHECK(spec.bindings[i].picture == expected[i].picture);
+  }
+
+  REQUIRE(request->expected.size() == 2);
+  REQUIRE(request->expected[0].tensor != nullptr);
+  CHECK(request->expected[0].tensor->shape() == Shape{2});
+  CHECK(request->expected[0].name == "y.npy");
+  REQUIRE(request->expected[0].tolerance.has_value());
+  CHECK(request->expected[0].tolerance->absolute == 0.5);
+  CHECK(request->expected[0].tolerance->relative == 0.75);
+  CHECK(request->expected[1].tensor == nullptr);
+  CHECK(request->expected[1].name == "z.npy");
+  CHECK_FALSE(request->expected[1].tolerance.has_value());
+
+  REQUIRE(request->tensors.size() == 7);  // of the bindings but the local memory and the sampler; then the uniforms
+  for (const TensorArgument& tensor : request->tensors) REQUIRE(tensor.host != nullptr);
+  CHECK(request->tensors[0].host->as<float>()[0] == 1);
+  CHECK(request->tensors[0].host->as<float>()[1] == 2.5F);
+  CHECK(request->tensors[3].host->as<std::int16_t>()[0] == -5);
+  const auto axes = request->tensors[5].host->as<std::uint32_t>();
+  CHECK(std::vector<std::uint32_t>(axes.begin(), axes.end()) == std::vector<std::uint32_t>{9, 1, 2, 3});
+  const auto values = request->tensors[6].host->bytes();
+  REQUIRE(values.size() == 24);
+  double gains[2] = {};
+  std::int64_t count = 0;
+  std::memcpy(gains, values.data(), sizeof gains);
+  std::memcpy(&count, values.data() + sizeof gains, sizeof count);
+  CHECK(gains[0] == 0.5);
+  CHECK(gains[1] == -1);
+  CHECK(count == 7);
+}
+
+TEST_CASE("job request: a kernel's source is read with its folders, and its entry is main", "[job_request]") {
+  const ScratchFolder folder;
+  std::filesystem::create_directory(folder / "lib");
+  write_contents(folder / "lib/part.glsl", "part\n");
+  write_contents(folder / "k.comp", "#version 430\n#include <part.glsl>\nmain\n");
+  JobConfig job = kernel_job(folder, values_of(DType::f32, {1}));
+  job.text.clear();
+  const Status missing = failure_of(job);
+  CHECK(missing.code == StatusCode::invalid_argument);
+  CHECK_THAT(missing.message, Catch::Contains("part.glsl"));
+  job.include = {"lib"};
+  const auto request = data::make_request(job);
+  INFO((request ? std::string() : request.error().text()));
+  REQUIRE(request);
+  const auto& spec = std::get<UserKernelSpec>(request->spec);
+  CHECK(spec.text == "#version 430\n#line 1 1\npart\n#line 3 0\nmain\n");
+  CHECK(spec.includes == std::vector<std::string>{"lib/part.glsl"});
+  CHECK(spec.entry == "main");
+}
+
+TEST_CASE("job request: the alpha key holds for each picture of the job", "[job_request]") {
+  const ScratchFolder folder;
+  auto samples = HostTensor::create(DType::u8, {1, 1, 2});  // grey 0.2, alpha 0.4
+  REQUIRE(samples);
+  (*samples)->as<std::uint8_t>()[0] = 51;
+  (*samples)->as<std::uint8_t>()[1] = 102;
+  REQUIRE(data::store_tensor(folder / "p.png", **samples).ok());
+
+  JobConfig layer;  // its input and its constant
+  layer.op = "conv2d";
+  layer.spec = Conv2dSpec{.n = 1, .c = 2, .h = 1, .w = 1, .k = 1, .r = 1, .s = 1};
+  layer.input = layer.weights = "p.png";
+  layer.base = folder.path();
+  KernelBindingConfig input;
+  input.label = "bindings[0]";
+  input.access = Access::read;
+  input.input = "p.png";
+  KernelBindingConfig result;
+  result.label = "bindings[1]";
+  result.access = Access::write;
+  result.dtype = DType::f32;
+  result.shape = {1, 2, 1, 1};
+  result.output = "y.npy";
+  result.expect = "p.png";
+  JobConfig kernel = kernel_job(folder, input);
+  kernel.bindings.push_back(result);
+  for (const Alpha alpha : {Alpha::keep, Alpha::premultiply}) {
+    INFO(to_string(alpha));
+    const double grey = alpha == Alpha::keep ? 0.2 : 0.08;
+    layer.alpha = kernel.alpha = alpha;
+    const std::vector<Loaded> operands = loaded_of(layer);
+    REQUIRE(operands.size() == 3);
+    CHECK(operands[0].shape == Shape{1, 2, 1, 1});
+    CHECK(operands[0].first == Approx(grey));
+    CHECK(operands[1].shape == Shape{1, 2, 1, 1});
+    CHECK(operands[1].constant);
+    CHECK(operands[1].first == Approx(grey));
+    const auto request = data::make_request(kernel);
+    INFO((request ? std::string() : request.error().text()));
+    REQUIRE(request);
+    REQUIRE(request->tensors.size() == 2);
+    REQUIRE(request->tensors[0].host != nullptr);
+    CHECK(request->tensors[0].host->shape() == Shape{1, 2, 1, 1});
+    CHECK(request->tensors[0].host->as<float>()[0] == Approx(grey));
+    REQUIRE(request->expected.size() == 1);
+    REQUIRE(request->expected[0].tensor != nullptr);
+    CHECK(request->expected[0].tensor->as<float>()[0] == Approx(grey));
+  }
+  kernel.alpha = Alpha::drop;
+  kernel.bindings.pop_back();
+  const auto dropped = data::make_request(kernel);
+  REQUIRE(dropped);
+  REQUIRE(dropped->tensors.size() == 1);
+  REQUIRE(dropped->tensors[0].host != nullptr);
+  CHECK(dropped->tensors[0].host->shape() == Shape{1, 1, 1, 1});
 }

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <iterator>
 #include <string>
 #include <utility>
 #include <variant>
@@ -226,4 +227,100 @@ TEST_CASE("pipeline request: a texture is a picture if its tensor fits a PNG", "
     binding.input = each.file;  // which only this step reads
     CHECK(is_picture(binding, {}) == each.is_picture);
   }
+}
+
+TEST_CASE("pipeline request: the keys of a pipeline, its tensors and its steps arrive in the request",
+          "[pipeline_request]") {
+  PipelineStepConfig first = add_step("x", "x", "a"), inner = add_step("a", "a", "b"), last = add_step("a", "x", "y");
+  first.job.name = "first";
+  first.job.tolerance = Tolerance{0.5, 0.25};
+  last.job.name = "last";
+  last.repeat = 2;
+  PipelineStepConfig loop;
+  loop.job.name = "loop";
+  loop.repeat = 3;
+  loop.swap = {{"a", "b"}};
+  loop.steps = {inner};
+  KernelBindingConfig result = pipeline_tensor("y", "", DType::f32, {2, 3});
+  result.access = Access::write;
+  result.output = "y.npy";
+  result.expect = "zeros:";
+  result.tolerance = Tolerance{0.125, 0.0625};
+  PipelineConfig config =
+      pipeline_of({pipeline_tensor("x", "random:1", DType::f32, {2, 3}), pipeline_tensor("a", "", DType::f32, {2, 3}),
+                   pipeline_tensor("b", "", DType::f32, {2, 3}), result},
+                  first);
+  config.steps.push_back(loop);
+  config.steps.push_back(last);
+  config.job.device = "cpu:1";
+  config.job.tolerance = Tolerance{2, 4};
+
+  const auto request = data::make_request(config, data::Contents::load);
+  INFO((request ? std::string() : request.error().text()));
+  REQUIRE(request);
+  CHECK(request->pipeline.name == "p");
+  CHECK(request->device == "cpu:1");
+  REQUIRE(request->tolerance.has_value());
+  CHECK(request->tolerance->absolute == 2);
+  CHECK(request->tolerance->relative == 4);
+  REQUIRE(request->expected.size() == 1);
+  CHECK(request->expected[0].tensor == "y");
+  CHECK(request->expected[0].output.tensor != nullptr);
+  CHECK(request->expected[0].output.name == "y.npy");
+  REQUIRE(request->expected[0].output.tolerance.has_value());
+  CHECK(request->expected[0].output.tolerance->absolute == 0.125);
+  CHECK(request->expected[0].output.tolerance->relative == 0.0625);
+
+  const std::pair<std::string, Access> tensors[] = {
+      {"x", Access::read}, {"a", Access::invalid}, {"b", Access::invalid}, {"y", Access::write}};
+  REQUIRE(request->pipeline.tensors.size() == std::size(tensors));
+  for (std::size_t i = 0; i < std::size(tensors); ++i) {
+    INFO(tensors[i].first);
+    const PipelineTensor& tensor = request->pipeline.tensors[i];
+    CHECK(tensor.name == tensors[i].first);
+    CHECK(tensor.access == tensors[i].second);
+    CHECK(tensor.dtype == DType::f32);
+    CHECK(tensor.shape == Shape{2, 3});
+    CHECK((tensor.host != nullptr) == (tensors[i].second != Access::invalid));
+  }
+
+  const std::vector<PipelineStep>& steps = request->pipeline.steps;
+  REQUIRE(steps.size() == 3);
+  CHECK(steps[0].name == "first");
+  CHECK(steps[0].repeat == 1);
+  CHECK(steps[0].swap.empty());
+  CHECK(steps[0].steps.empty());
+  REQUIRE(steps[0].tolerance.has_value());
+  CHECK(steps[0].tolerance->absolute == 0.5);
+  CHECK(steps[0].tolerance->relative == 0.25);
+  REQUIRE(steps[0].arguments.size() == 3);
+  CHECK(steps[0].arguments[0].tensor == "x");
+  CHECK(steps[0].arguments[1].tensor == "x");
+  CHECK(steps[0].arguments[2].tensor == "a");
+  CHECK(steps[1].name == "loop");
+  CHECK(steps[1].repeat == 3);
+  REQUIRE(steps[1].swap.size() == 1);
+  CHECK(steps[1].swap[0].first == "a");
+  CHECK(steps[1].swap[0].second == "b");
+  CHECK(steps[1].arguments.empty());
+  REQUIRE(steps[1].steps.size() == 1);
+  CHECK(steps[1].steps[0].name == "sum");
+  CHECK(steps[1].steps[0].repeat == 1);
+  CHECK_FALSE(steps[1].steps[0].tolerance.has_value());
+  CHECK(steps[2].name == "last");
+  CHECK(steps[2].repeat == 2);
+  CHECK_FALSE(steps[2].tolerance.has_value());
+
+  config.job.bindings.back().expect.clear();  // the tolerance is then for other comparisons
+  config.job.device.clear();
+  config.job.tolerance.reset();
+  const auto plain = data::make_request(config, data::Contents::load);
+  REQUIRE(plain);
+  CHECK(plain->device.empty());
+  CHECK_FALSE(plain->tolerance.has_value());
+  REQUIRE(plain->expected.size() == 1);
+  CHECK(plain->expected[0].tensor == "y");
+  CHECK(plain->expected[0].output.tensor == nullptr);
+  REQUIRE(plain->expected[0].output.tolerance.has_value());
+  CHECK(plain->expected[0].output.tolerance->absolute == 0.125);
 }
