@@ -5,11 +5,15 @@
 
 #include <catch2/catch.hpp>
 
+#include <kiln/clock.hpp>
+
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
+#include <functional>
 #include <latch>
 #include <thread>
 
@@ -51,7 +55,9 @@ struct Builder : Party {
 };
 
 void wait_until(const std::function<bool()>& holds) {
-  while (!holds()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const Deadline end = Deadline::after(std::chrono::seconds(20));
+  while (!holds() && !end.passed()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  CHECK(holds());
 }
 
 // Whether any byte of the file is locked by anybody.
