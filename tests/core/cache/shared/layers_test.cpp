@@ -9,6 +9,9 @@
 #include <kiln/driver_cache.hpp>
 
 #include <csignal>
+#include <filesystem>
+#include <string>
+#include <vector>
 
 namespace kiln::test {
 namespace {
@@ -62,6 +65,45 @@ TEST_CASE("layers: programs come from a read-only folder, below the cache and be
     CHECK(reader.device.loads == 0);
   }
   CHECK(reader.device.false_bytes == 0);
+}
+
+TEST_CASE("layers: what one layer does not have, or has damaged, is taken from the next one") {
+  SharingMachine writer;
+  writer.write_to("file:///nowhere");
+  writer.build({"one"});
+  const auto good = writer.temporary.path() / "good", bad = writer.temporary.path() / "bad";
+  REQUIRE(create_layer(writer.config, {good, "ci", {}, {}, {}}));
+  const std::string faults[] = {"missing", "a folder", "altered", "too large"};
+  for (const std::string& fault : faults) {
+    INFO(fault);
+    std::filesystem::remove_all(bad);
+    std::filesystem::copy(good, bad, std::filesystem::copy_options::recursive);
+    std::vector<std::filesystem::path> files;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(bad)) {
+      if (entry.is_regular_file()) files.push_back(entry.path());
+    }
+    REQUIRE_FALSE(files.empty());
+    for (const std::filesystem::path& file : files) {
+      if (fault == "missing" || fault == "a folder") std::filesystem::remove(file);
+      if (fault == "a folder") std::filesystem::create_directory(file);
+      if (fault == "too large") std::filesystem::resize_file(file, most_object_bytes + 1);
+      if (fault != "altered") continue;
+      auto bytes = contents(file);
+      bytes[bytes.size() / 2] ^= std::byte{1};
+      overwrite(file, bytes);
+    }
+    SharingMachine reader;
+    REQUIRE(trust_sharing_key(reader.config, "image", writer.key(), "", KeyFolder::system));
+    reader.config.layers = {bad, good};
+    const auto cache = reader.open();
+    const auto got = acquire(*cache, "one", reader.device);
+    REQUIRE(got);
+    CHECK(got->tier == Tier::layer);
+    CHECK(text_of(*got) == "one");
+    CHECK(reader.device.builds == 0);
+    CHECK(cache->stats().shared.layer_hits == 1);
+    CHECK(reader.device.false_bytes == 0);
+  }
 }
 
 TEST_CASE("layers: one is made from a bundle") {
