@@ -159,6 +159,30 @@ TEST_CASE("cache::survey: what somebody else removed between a walk's two halves
   CHECK(place.files(".bin").size() == 4);
 }
 
+TEST_CASE("cache::survey: folders and links that are named like programs count nothing") {
+  Bounded place;
+  REQUIRE(acquire(*place.open(), "one", place.device));
+  const auto root = open_folder(place.config.directory, Create::no);
+  REQUIRE(root);
+  const Survey before = survey(root->get(), Sweep::no);
+  REQUIRE(before.entries.size() == 1);
+  const auto program = place.files(".bin").at(0);
+  const auto folder = program.parent_path();
+  std::filesystem::create_directory(folder / (std::string(64, 'a') + ".bin"));
+  std::filesystem::create_directory(folder / (std::string(64, 'b') + ".quarantined"));
+  std::filesystem::create_directory(folder / "other");
+  std::filesystem::create_symlink(program, folder / (std::string(64, 'c') + ".bin"));
+  std::filesystem::create_symlink(program, folder / (std::string(64, 'd') + ".suspect"));
+  for (const Sweep sweep : {Sweep::no, Sweep::yes}) {
+    const Survey found = survey(root->get(), sweep);
+    CHECK(found.failure.text() == "ok");
+    CHECK(found.bytes == before.bytes);
+    REQUIRE(found.entries.size() == 1);
+    CHECK(found.entries[0].digest.hex() == before.entries[0].digest.hex());
+    CHECK(found.aside.empty());
+  }
+}
+
 TEST_CASE("cache::disk_use: the figure that processes share is what there is, and one that is damaged is made anew") {
   Bounded place;
   const auto told = [&] {

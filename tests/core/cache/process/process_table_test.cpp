@@ -9,7 +9,11 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
 #include <random>
+#include <set>
+#include <string>
+#include <vector>
 
 namespace kiln::test {
 namespace {
@@ -69,6 +73,46 @@ TEST_CASE("cache::process_table: it says who builds what") {
   folder.device.on_build = [&](const KernelSource&) { during = text_of(folder.table); };
   REQUIRE(acquire(*folder.open(), "two", folder.device));
   CHECK(during.find("building " + key_for("two", folder.device).digest.hex()) != std::string::npos);
+}
+
+TEST_CASE("cache::process_table: a slot holds twenty marks, one more has none, and free places are used again") {
+  Folder folder;
+  const auto root = open_folder(folder.config.directory, Create::no);
+  REQUIRE(root);
+  DeviceFolder device_folder(root->get(), folder.device.info());
+  const ProcessSharing sharing{};
+  ProcessTable table(device_folder, sharing, {&folder.log, LogLevel::info}, [](const ProcessMark&) {});
+  const auto marked = [&] {
+    std::set<std::string> digests;
+    for (const ProcessMark& mark : marks_of_slot(text_of(folder.table))) digests.insert(mark.digest.hex());
+    return digests;
+  };
+  std::set<std::string> expected;
+  std::vector<LoadGuard> guards;
+  for (std::size_t i = 0; i < 20; ++i) {
+    INFO("mark " << i);
+    const Digest digest = sha256(std::to_string(i));
+    guards.push_back(table.loading(digest));
+    CHECK(static_cast<bool>(guards.back()));
+    expected.insert(digest.hex());
+    CHECK(marked() == expected);
+  }
+  CHECK_FALSE(static_cast<bool>(table.loading(sha256("more"))));
+  CHECK(marked() == expected);
+  CHECK(std::filesystem::file_size(folder.table) == 2048);
+  for (std::size_t i = 0; i < 20; ++i) {
+    INFO("place " << i);
+    guards[i] = LoadGuard();
+    expected.erase(sha256(std::to_string(i)).hex());
+    CHECK(marked() == expected);
+    const Digest again = sha256("again " + std::to_string(i));
+    guards[i] = table.loading(again);
+    CHECK(static_cast<bool>(guards[i]));
+    expected.insert(again.hex());
+    CHECK(marked() == expected);
+  }
+  guards.clear();
+  CHECK(marked().empty());
 }
 
 TEST_CASE("cache::process_table: whatever stands in it, programs are served") {
