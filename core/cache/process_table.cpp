@@ -281,17 +281,6 @@ void ProcessTable::unmark(std::size_t place) noexcept {
   marks_.fetch_and(~(1u << place), std::memory_order_release);
 }
 
-std::optional<long> ProcessTable::builder_of(const Digest& digest) {
-  if (state_.load(std::memory_order_acquire) != State::open) return std::nullopt;
-  for (std::uint64_t slot = 0; slot < slots_in_file(); ++slot) {
-    const std::string text = read_slot(slot);
-    for (const ProcessMark& mark : marks_of_slot(text)) {
-      if (mark.doing == Doing::building && mark.digest == digest) return pid_of_slot(text);
-    }
-  }
-  return std::nullopt;
-}
-
 namespace {
 
 // The kernel has no lock wait with a timeout that leaves other threads alone. A try costs a microsecond.

@@ -148,8 +148,6 @@ class ProcessTable {
   Lease try_lease(const Digest& digest);
   // Hold the guard while a driver loads the stored bytes of the program.
   LoadGuard loading(const Digest& digest);
-  // Returns the pid of the process that builds the program, for messages.
-  std::optional<long> builder_of(const Digest& digest);
 
  private:
   friend class LoadGuard;
