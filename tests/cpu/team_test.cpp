@@ -16,7 +16,7 @@ std::ptrdiff_t threads_of_process() {
   return std::distance(Entries("/proc/self/task"), Entries());
 }
 
-Conv2dSpec conv(std::int64_t c, std::int64_t extent, std::int64_t k, std::int64_t taps) {
+Conv2dSpec square_conv(std::int64_t c, std::int64_t extent, std::int64_t k, std::int64_t taps) {
   Conv2dSpec spec;
   spec.c = c, spec.h = spec.w = extent, spec.k = k, spec.r = spec.s = taps;
   spec.pad_y = spec.pad_x = taps / 2;
@@ -40,19 +40,20 @@ TEST_CASE("what a team's threads would look like is seen", "[team]") {
 TEST_CASE("gemms, convolutions, reorders and packing form no OpenMP team", "[team]") {
   const OpenedCpu cpu({{"threads", std::int64_t{3}}, {"tuning_ms", std::int64_t{3}}});
   const int allowed = omp_get_max_threads();
-  std::vector<KernelSpec> specs{GemmSpec{200, 300, 100}, GemmSpec{1, 1000, 300},  GemmSpec{300, 1, 400},
-                                GemmSpec{4, 4, 4},       GemmSpec{700, 700, 700},  // its constant is packed in pieces
-                                conv(64, 28, 64, 3),     conv(3, 56, 16, 7),      conv(128, 7, 128, 3),
-                                conv(64, 5, 96, 1),      conv(5, 3, 7, 3)};
+  std::vector<KernelSpec> specs{
+      GemmSpec{200, 300, 100},    GemmSpec{1, 1000, 300},    GemmSpec{300, 1, 400},
+      GemmSpec{4, 4, 4},          GemmSpec{700, 700, 700},  // its constant is packed in pieces
+      square_conv(64, 28, 64, 3), square_conv(3, 56, 16, 7), square_conv(128, 7, 128, 3),
+      square_conv(64, 5, 96, 1),  square_conv(5, 3, 7, 3)};
   for (const std::int64_t groups : {2, 96}) {
-    Conv2dSpec grouped = conv(96, 5, 96, 3);
+    Conv2dSpec grouped = square_conv(96, 5, 96, 3);
     grouped.groups = groups;
     specs.emplace_back(grouped);
   }
-  Conv2dSpec winograd = conv(32, 28, 32, 3);
+  Conv2dSpec winograd = square_conv(32, 28, 32, 3);
   winograd.accuracy = Accuracy::winograd;
   specs.emplace_back(winograd);
-  Conv2dSpec images = conv(3, 4, 5, 3);
+  Conv2dSpec images = square_conv(3, 4, 5, 3);
   images.n = 50;
   specs.emplace_back(images);
   constexpr std::ptrdiff_t pool_threads = 2;  // beside the caller

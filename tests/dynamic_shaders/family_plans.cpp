@@ -42,7 +42,7 @@ Conv2dSpec depthwise_of_width(std::int64_t n, std::int64_t channels, std::int64_
   return spec;
 }
 
-GemmSpec product(std::int64_t m, std::int64_t n, std::int64_t k) {
+GemmSpec bare_product(std::int64_t m, std::int64_t n, std::int64_t k) {
   GemmSpec spec;
   spec.m = m, spec.n = n, spec.k = k;
   return spec;
@@ -88,9 +88,9 @@ std::vector<FamilySample> small_samples() {
   add("implicit/registers:k=4,pixels=2,lanes_k=2,lanes_p=8,depth=2", {whole, odd, halved});
   add("implicit/shared:k=4,pixels=2,lanes_k=2,lanes_p=8,depth=4", {whole, odd, halved});
   add("implicit/shared:k=4,pixels=2,lanes_k=2,lanes_p=8,depth=4@any", {whole, odd, halved});
-  GemmSpec biased = product(8, 8, 8);
+  GemmSpec biased = bare_product(8, 8, 8);
   biased.bias = Bias::per_channel, biased.activation = Activation::relu;
-  const GemmSpec uneven = product(5, 7, 9), deep = product(3, 12, 16);
+  const GemmSpec uneven = bare_product(5, 7, 9), deep = bare_product(3, 12, 16);
   add("gemm/plain", {biased, uneven, deep});
   add("gemm/blocked:rows=2,quads=1,view=storage,workgroup=8", {biased, uneven, deep});
   add("gemm/blocked:rows=2,quads=1,view=storage,workgroup=8@any", {biased, uneven, deep});

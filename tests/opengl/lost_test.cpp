@@ -16,7 +16,7 @@ void check_lost(const Status& status) {
 }  // namespace
 
 TEST_CASE("opengl: a lost context answers device_lost from every call until it is opened again", "[opengl][lost]") {
-  OpenGl gl({{"egl_library", std::string(KILN_WRAPPING_EGL)}});
+  OpenGl gl(with_wrapping_egl());
   if (!gl.usable()) return;
   Device& device = gl.device();
   const auto program = build(device, saxpy());

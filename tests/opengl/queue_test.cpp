@@ -8,15 +8,13 @@
 namespace kiln::support {
 namespace {
 
-constexpr std::size_t count = 4096;
+constexpr std::size_t floats = 4096;
 
-std::vector<float> ramp() {
-  std::vector<float> values(count);
+std::vector<float> whole_numbers() {
+  std::vector<float> values(floats);
   std::iota(values.begin(), values.end(), 0.0f);
   return values;
 }
-
-PluginSettings wrapped() { return {{"egl_library", std::string(KILN_WRAPPING_EGL)}}; }
 
 }  // namespace
 
@@ -25,19 +23,19 @@ TEST_CASE("opengl: saxpy is right and its device time is told", "[opengl][queue]
   if (!gl.usable()) return;
   Device& device = gl.device();
   const auto program = build(device, saxpy());
-  const auto x = buffer_of(device, ramp());
-  const auto y = buffer_of(device, std::vector<float>(count, 1.0f), BufferUsage::readback);
+  const auto x = buffer_of(device, whole_numbers());
+  const auto y = buffer_of(device, std::vector<float>(floats, 1.0f), BufferUsage::readback);
   const std::uint64_t before = now_ns();
-  const auto fence = run(device, *program, {x.get(), y.get()}, {count / 64, 1, 1});
+  const auto fence = run(device, *program, {x.get(), y.get()}, {floats / 64, 1, 1});
   INFO((fence ? std::string() : fence.error().text()));
   REQUIRE(fence.has_value());
   CHECK(fence->device_ns > 0);
   CHECK(fence->begun_ns >= before);  // on the host's clock
   CHECK(fence->begun_ns <= now_ns());
-  std::vector<float> expected = ramp();
+  std::vector<float> expected = whole_numbers();
   for (float& value : expected) value = 2.5f * value + 1.0f;
   CHECK(contents(*y) == expected);
-  CHECK(contents(*x) == ramp());
+  CHECK(contents(*x) == whole_numbers());
 }
 
 TEST_CASE("opengl: a pass sees what the pass before wrote", "[opengl][queue]") {
@@ -46,17 +44,17 @@ TEST_CASE("opengl: a pass sees what the pass before wrote", "[opengl][queue]") {
   Device& device = gl.device();
   const auto square = build(device, square_into_scratch());
   const auto add = build(device, add_neighbour());
-  const auto in = buffer_of(device, ramp());
-  const auto scratch = buffer_of(device, std::vector<float>(count, -1.0f), BufferUsage::storage);
-  const auto out = buffer_of(device, std::vector<float>(count, -1.0f), BufferUsage::readback);
+  const auto in = buffer_of(device, whole_numbers());
+  const auto scratch = buffer_of(device, std::vector<float>(floats, -1.0f), BufferUsage::storage);
+  const auto out = buffer_of(device, std::vector<float>(floats, -1.0f), BufferUsage::readback);
   Buffer* const first[] = {in.get(), scratch.get()};
   Buffer* const second[] = {scratch.get(), out.get()};
-  const PassLaunch passes[] = {{square.get(), first, {count / 64, 1, 1}}, {add.get(), second, {count / 64, 1, 1}}};
+  const PassLaunch passes[] = {{square.get(), first, {floats / 64, 1, 1}}, {add.get(), second, {floats / 64, 1, 1}}};
   const auto value = device.submit({passes});
   REQUIRE(value.has_value());
   REQUIRE(device.wait(*value, Deadline::never()).has_value());
-  std::vector<float> expected(count);
-  for (std::size_t i = 0; i < count; ++i) {
+  std::vector<float> expected(floats);
+  for (std::size_t i = 0; i < floats; ++i) {
     const auto a = static_cast<float>(i), b = static_cast<float>(i ^ 1);
     expected[i] = a * a + b * b;
   }
@@ -84,14 +82,14 @@ TEST_CASE("opengl: a deadline that passes is a timeout, and the work can be wait
 }
 
 TEST_CASE("opengl: while a fence is not passed other calls are served", "[opengl][queue]") {
-  OpenGl gl(wrapped());
+  OpenGl gl(with_wrapping_egl());
   if (!gl.usable()) return;
   Device& device = gl.device();
   const auto program = build(device, saxpy());
-  const auto x = buffer_of(device, ramp());
-  const auto y = buffer_of(device, ramp());
+  const auto x = buffer_of(device, whole_numbers());
+  const auto y = buffer_of(device, whole_numbers());
   Buffer* const bindings[] = {x.get(), y.get()};
-  const PassLaunch launch{program.get(), bindings, {count / 64, 1, 1}};
+  const PassLaunch launch{program.get(), bindings, {floats / 64, 1, 1}};
   egl_switches().waits_to_expire = 1 << 30;
   const auto value = device.submit({std::span(&launch, 1)});
   REQUIRE(value.has_value());
@@ -106,14 +104,14 @@ TEST_CASE("opengl: while a fence is not passed other calls are served", "[opengl
 }
 
 TEST_CASE("opengl: programs are built and loaded while the dispatching context is busy", "[opengl][queue]") {
-  OpenGl gl(wrapped());
+  OpenGl gl(with_wrapping_egl());
   if (!gl.usable()) return;
   Device& device = gl.device();
   const auto program = build(device, saxpy());
-  const auto x = buffer_of(device, ramp());
-  const auto y = buffer_of(device, std::vector<float>(count, 0.0f));
+  const auto x = buffer_of(device, whole_numbers());
+  const auto y = buffer_of(device, std::vector<float>(floats, 0.0f));
   Buffer* const bindings[] = {x.get(), y.get()};
-  PassLaunch launch{program.get(), bindings, {count / 64, 1, 1}};
+  PassLaunch launch{program.get(), bindings, {floats / 64, 1, 1}};
   egl_switches().hold_waits = true;
   const auto held = device.submit({std::span(&launch, 1)});
   KernelSource other = saxpy();
@@ -135,18 +133,18 @@ TEST_CASE("opengl: programs are built and loaded while the dispatching context i
   const auto next = device.submit({std::span(&launch, 1)});
   REQUIRE(next.has_value());
   REQUIRE(device.wait(*next, Deadline::never()).has_value());
-  std::vector<float> expected = ramp();
+  std::vector<float> expected = whole_numbers();
   for (float& value : expected) value = 3.0f * value + 2.5f * value;
   CHECK(contents(*y) == expected);
 }
 
 TEST_CASE("opengl: a wait that the driver fails is a typed error of that value alone", "[opengl][queue]") {
-  OpenGl gl(wrapped());
+  OpenGl gl(with_wrapping_egl());
   if (!gl.usable()) return;
   Device& device = gl.device();
   const auto program = build(device, saxpy());
-  const auto x = buffer_of(device, ramp());
-  const auto y = buffer_of(device, ramp());
+  const auto x = buffer_of(device, whole_numbers());
+  const auto y = buffer_of(device, whole_numbers());
   egl_switches().waits_to_fail = 1;
   const auto failed = run(device, *program, {x.get(), y.get()}, {1, 1, 1});
   REQUIRE_FALSE(failed.has_value());
@@ -157,15 +155,15 @@ TEST_CASE("opengl: a wait that the driver fails is a typed error of that value a
 
 TEST_CASE("opengl: both answers of a wait that succeeds end it", "[opengl][queue]") {
   constexpr unsigned already_signaled = 0x911A, condition_satisfied = 0x911C;
-  OpenGl gl(wrapped());
+  OpenGl gl(with_wrapping_egl());
   if (!gl.usable()) return;
   Device& device = gl.device();
   const auto program = build(device, saxpy());
-  const auto x = buffer_of(device, ramp());
-  const auto y = buffer_of(device, ramp());
+  const auto x = buffer_of(device, whole_numbers());
+  const auto y = buffer_of(device, whole_numbers());
   for (const unsigned answer : {already_signaled, condition_satisfied}) {
     egl_switches().success = answer;
-    const auto fence = run(device, *program, {x.get(), y.get()}, {count / 64, 1, 1});
+    const auto fence = run(device, *program, {x.get(), y.get()}, {floats / 64, 1, 1});
     egl_switches().success = 0;
     INFO("answer " << answer << ": " << (fence ? std::string() : fence.error().text()));
     CHECK(fence.has_value());
@@ -217,8 +215,8 @@ TEST_CASE("opengl: a grid beyond the limit names the axis, what was found and th
   if (!gl.usable()) return;
   Device& device = gl.device();
   const auto program = build(device, saxpy());
-  const auto x = buffer_of(device, ramp());
-  const auto y = buffer_of(device, ramp());
+  const auto x = buffer_of(device, whole_numbers());
+  const auto y = buffer_of(device, whole_numbers());
   const auto limits = device.info().max_grid;
   for (std::size_t axis = 0; axis < 3; ++axis) {
     if (limits[axis] == ~std::uint32_t{0}) continue;
@@ -264,8 +262,8 @@ TEST_CASE("opengl: what a dispatch lacks is named", "[opengl][queue]") {
   if (!gl.usable()) return;
   Device& device = gl.device();
   const auto program = build(device, saxpy());
-  const auto x = buffer_of(device, ramp());
-  const auto y = buffer_of(device, ramp());
+  const auto x = buffer_of(device, whole_numbers());
+  const auto y = buffer_of(device, whole_numbers());
   CHECK(device.submit({}).error().code == StatusCode::invalid_argument);
   const auto missing = run(device, *program, {x.get()}, {1, 1, 1});
   REQUIRE_FALSE(missing.has_value());

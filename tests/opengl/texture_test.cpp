@@ -174,7 +174,7 @@ TEST_CASE("opengl: a texture is recreated when its buffer's shape changes", "[op
 }
 
 TEST_CASE("opengl: an atomic counter uses its buffer only during the dispatch", "[opengl][texture]") {
-  OpenGl gl({{"egl_library", std::string(KILN_WRAPPING_EGL)}});
+  OpenGl gl(with_wrapping_egl());
   if (!gl.usable()) return;
   Device& device = gl.device();
   const KernelSource source = user_kernel(

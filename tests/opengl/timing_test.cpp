@@ -21,8 +21,6 @@ class DeviceClock {
   void set(std::int64_t ahead_ns) { egl_switches().clock_ahead_ns = ahead_ns; }
 };
 
-OpenGl wrapped() { return OpenGl({{"egl_library", std::string(KILN_WRAPPING_EGL)}}); }
-
 class DeviceSpans final : public TraceSink {
  public:
   void add_job(std::span<const StageSpan> stages) noexcept override {
@@ -63,7 +61,7 @@ Submission saxpy_job(const std::shared_ptr<Device>& device, std::size_t count) {
 }  // namespace
 
 TEST_CASE("opengl: a device whose clock is another's tells when it began by the host's", "[opengl][timing]") {
-  OpenGl gl = wrapped();
+  OpenGl gl(with_wrapping_egl());
   if (!gl.usable()) return;
   DeviceClock clock(0);
   for (const std::int64_t ahead_ns : {hour_ns, -1'000'000'000l}) {
@@ -90,7 +88,7 @@ TEST_CASE("opengl: a device whose clock is another's tells when it began by the 
 }
 
 TEST_CASE("opengl: a trace shows the device's work where it was, whatever its clock says", "[opengl][timing]") {
-  OpenGl gl = wrapped();
+  OpenGl gl(with_wrapping_egl());
   if (!gl.usable()) return;
   const DeviceClock clock(hour_ns);
   const std::shared_ptr<Device> device = gl.plugin().open("opengl:0");

@@ -15,9 +15,10 @@
 namespace kiln::vulkan {
 namespace {
 
+using support::lanes;
 using support::Vulkan;
 
-constexpr std::uint32_t lanes = 64, groups = 65, words = lanes * groups;  // of several pages, the last one not whole
+constexpr std::uint32_t groups = 65, words = lanes * groups;  // of several pages, the last one not whole
 constexpr std::uint64_t bytes = words * sizeof(std::uint32_t);
 
 // A kernel of so many steps that a reader that does not wait for it finds what was there before.

@@ -13,7 +13,7 @@ namespace {
 
 using support::Vulkan;
 
-KernelSource adding() {
+KernelSource adding_one() {
   KernelSource source;
   source.dialect = Dialect::glsl;
   source.text =
@@ -30,7 +30,7 @@ struct Work {
   std::unique_ptr<Buffer> sums;
 
   explicit Work(Device& device) {
-    program = std::move(device.build(adding()).value());
+    program = std::move(device.build(adding_one()).value());
     BufferDesc desc;
     desc.bytes = 256;
     desc.usage = BufferUsage::readback;
@@ -64,7 +64,7 @@ TEST_CASE("vulkan loss: a lost card is a typed error for all that follows, and a
   REQUIRE(status.code == StatusCode::device_lost);
   CHECK_THAT(status.message, Catch::Contains(card->info().id));
   CHECK(work.run(*card).code == StatusCode::device_lost);
-  CHECK(card->build(adding()).error().code == StatusCode::device_lost);
+  CHECK(card->build(adding_one()).error().code == StatusCode::device_lost);
   BufferDesc desc;
   desc.bytes = 64;
   desc.usage = BufferUsage::storage;

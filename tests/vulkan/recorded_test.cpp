@@ -11,9 +11,8 @@
 namespace kiln::vulkan {
 namespace {
 
-using support::Vulkan;
-
 using support::lanes;
+using support::Vulkan;
 
 Device& device() { return *Vulkan::instance().device(); }
 
@@ -49,7 +48,7 @@ std::unique_ptr<Buffer> buffer_of(std::uint32_t words, std::uint32_t value, Buff
   return std::move(*made);
 }
 
-std::vector<std::uint32_t> read(Buffer& buffer) {
+std::vector<std::uint32_t> words_in(Buffer& buffer) {
   std::vector<std::uint32_t> values(static_cast<std::size_t>(buffer.bytes() / sizeof(std::uint32_t)));
   REQUIRE(buffer.read(0, std::as_writable_bytes(std::span(values))).ok());
   return values;
@@ -81,7 +80,7 @@ TEST_CASE("vulkan: an equal dispatch reads what the host wrote since", "[vulkan]
     const std::vector<std::uint32_t> values(lanes, round * 1000);
     REQUIRE(from->write(0, std::as_bytes(std::span(values))).ok());
     wait(submit({&launch, 1}));
-    CHECK(read(*to) == std::vector<std::uint32_t>(lanes, round * 2000 + 1));
+    CHECK(words_in(*to) == std::vector<std::uint32_t>(lanes, round * 2000 + 1));
   }
 }
 
@@ -95,8 +94,8 @@ TEST_CASE("vulkan: a buffer in the place of a destroyed one is written, and noth
     Buffer* const bindings[] = {from.get(), to.get()};
     const PassLaunch launch{program.get(), bindings, {1, 1, 1}};
     wait(submit({&launch, 1}));
-    CHECK(read(*to) == std::vector<std::uint32_t>(lanes, 15));
-    CHECK(read(*from) == std::vector<std::uint32_t>(lanes, 7));
+    CHECK(words_in(*to) == std::vector<std::uint32_t>(lanes, 15));
+    CHECK(words_in(*from) == std::vector<std::uint32_t>(lanes, 7));
   }
 }
 
@@ -113,7 +112,7 @@ TEST_CASE("vulkan: dispatches that differ in grid, program or order do not take 
       three{thrice.get(), forth, {1, 1, 1}};
   const auto expect = [&](const PassLaunch& launch, std::uint32_t first, std::uint32_t second) {
     wait(submit({&launch, 1}));
-    const auto values = read(*b);
+    const auto values = words_in(*b);
     CHECK(values[0] == first);
     CHECK(values[lanes] == second);
   };
@@ -130,8 +129,8 @@ TEST_CASE("vulkan: dispatches that differ in grid, program or order do not take 
     const std::vector<std::uint32_t> ones(4 * lanes, 1);
     REQUIRE(a->write(0, std::as_bytes(std::span(ones))).ok());
     wait(submit(chain));
-    CHECK(read(*b)[0] == 15);
-    CHECK(read(*a)[0] == 7);
+    CHECK(words_in(*b)[0] == 15);
+    CHECK(words_in(*a)[0] == 7);
   }
 }
 
@@ -160,7 +159,7 @@ TEST_CASE("vulkan: equal dispatches that are in flight together each run", "[vul
   std::vector<std::uint64_t> values;
   for (int i = 0; i < 20; ++i) values.push_back(submit(passes));
   for (const std::uint64_t value : values) wait(value);
-  for (const auto& sum : sums) CHECK(read(*sum) == std::vector<std::uint32_t>(lanes, 160));
+  for (const auto& sum : sums) CHECK(words_in(*sum) == std::vector<std::uint32_t>(lanes, 160));
 }
 
 TEST_CASE("vulkan: batches of launches in any order compute what the host computes", "[vulkan][recorded]") {
@@ -210,7 +209,7 @@ TEST_CASE("vulkan: batches of launches in any order compute what the host comput
       }
       wait(submit(passes));
       for (std::size_t i = 0; i < count; ++i) {
-        const auto values = read(*buffers[i]);
+        const auto values = words_in(*buffers[i]);
         CHECK(values[0] == expected[i][0]);
         CHECK(values[lanes] == expected[i][1]);
       }
@@ -233,7 +232,7 @@ TEST_CASE("vulkan: more dispatches than commands are stored for repeat, each wit
       REQUIRE(to->write(0, std::as_bytes(std::span(zeros))).ok());
       const PassLaunch launch{program.get(), bindings, {groups, 1, 1}};
       wait(submit({&launch, 1}));
-      const auto values = read(*to);
+      const auto values = words_in(*to);
       REQUIRE(values[(groups - 1) * lanes] == 9);
       if (groups < dispatches) REQUIRE(values[groups * lanes] == 0);
     }

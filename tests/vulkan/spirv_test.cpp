@@ -24,7 +24,7 @@ std::string module_of(const std::string& text) {
   return support::module_of(source);
 }
 
-constexpr const char* adding =
+constexpr const char* adding_more =
     "#version 450\n"
     "layout(local_size_x = 64) in;\n"
     "layout(std430, binding = 0) readonly buffer X { float x[]; };\n"
@@ -266,7 +266,7 @@ TEST_CASE("vulkan: a SPIR-V module of the user runs, with names and numbers of i
   if (!Vulkan::instance().usable()) return;
   std::vector<std::vector<std::byte>> tensors{bytes_of_values(ramp()), bytes_of_values(std::vector<float>(lanes)),
                                               bytes_of_values(std::vector<double>{0.5})};
-  const Status status = run_module(module_of(adding), tensors);
+  const Status status = run_module(module_of(adding_more), tensors);
   INFO(status.text());
   REQUIRE(status.ok());
   const auto result = values_of_bytes<float>(tensors[1]);
@@ -277,7 +277,7 @@ TEST_CASE("vulkan: a SPIR-V module has the entry point of the job", "[vulkan][sp
   if (!Vulkan::instance().usable()) return;
   std::vector<std::vector<std::byte>> tensors{bytes_of_values(ramp()), bytes_of_values(std::vector<float>(lanes)),
                                               bytes_of_values(std::vector<double>{0.5})};
-  const Status status = run_module(module_of(adding), tensors, "other");
+  const Status status = run_module(module_of(adding_more), tensors, "other");
   INFO(status.text());
   CHECK(status.code == StatusCode::invalid_argument);
   CHECK_THAT(status.message, Catch::Contains("no entry point 'other' (it has main)"));
@@ -285,7 +285,7 @@ TEST_CASE("vulkan: a SPIR-V module has the entry point of the job", "[vulkan][sp
 
 TEST_CASE("vulkan: a SPIR-V module may have several entry points, of which the job names one", "[vulkan][spirv]") {
   if (!Vulkan::instance().usable()) return;
-  const std::string one = module_of(adding);
+  const std::string one = module_of(adding_more);
   std::string two = one.substr(0, 20);
   for (std::size_t at = 20; at < one.size();) {
     std::uint32_t word = 0;
@@ -311,7 +311,7 @@ TEST_CASE("vulkan: a SPIR-V module may have several entry points, of which the j
 
 TEST_CASE("vulkan: a SPIR-V module may have the layouts that GLSL may have", "[vulkan][spirv]") {
   if (!Vulkan::instance().usable()) return;
-  std::string text = adding;
+  std::string text = adding_more;
   text.replace(text.find("layout(local"), 0, "#extension GL_EXT_scalar_block_layout : require\n");
   text.replace(text.find("std430, binding = 0) readonly buffer X { float x[]; }"), 53,
                "scalar, binding = 0) readonly buffer X { float first; vec3 v[]; }");
@@ -357,7 +357,7 @@ TEST_CASE("vulkan: blocks of a SPIR-V module without names have one each", "[vul
 
 TEST_CASE("vulkan: a SPIR-V module that is not valid does not reach the driver", "[vulkan][spirv]") {
   if (!Vulkan::instance().usable()) return;
-  const std::string good = module_of(adding);
+  const std::string good = module_of(adding_more);
   std::vector<std::vector<std::byte>> tensors{bytes_of_values(ramp()), bytes_of_values(std::vector<float>(lanes)),
                                               bytes_of_values(std::vector<double>{0.5})};
   std::vector<std::string> bad{good.substr(0, good.size() / 8 * 4), good.substr(0, 18), good.substr(0, 20),

@@ -57,7 +57,7 @@ Result<ObjectMetadata> read(const std::vector<Json>& kernels) {
   return read_metadata(std::as_bytes(std::span(note)));
 }
 
-std::string refusal_of(const std::vector<Json>& kernels) {
+std::string refusal_of_kernels(const std::vector<Json>& kernels) {
   const auto object = read(kernels);
   REQUIRE_FALSE(object);
   return object.error().text();
@@ -147,11 +147,11 @@ TEST_CASE("code_object limits: kernels and their arguments") {
   const auto most = read({with_arguments(1024)});
   REQUIRE(most);
   CHECK(most->kernels[0].arguments.size() == 1024);
-  CHECK(refusal_of({with_arguments(1025)}) == "corrupt: metadata: kernel 'k': .args has 1025 entries");
+  CHECK(refusal_of_kernels({with_arguments(1025)}) == "corrupt: metadata: kernel 'k': .args has 1025 entries");
   const auto many = read(std::vector<Json>(4096, kernel()));
   REQUIRE(many);
   CHECK(many->kernels.size() == 4096);
-  CHECK(refusal_of(std::vector<Json>(4097, kernel())) == "corrupt: metadata: amdhsa.kernels has 4097 entries");
+  CHECK(refusal_of_kernels(std::vector<Json>(4097, kernel())) == "corrupt: metadata: amdhsa.kernels has 4097 entries");
   REQUIRE(read({}));
   CHECK(read({})->kernels.empty());
 }
@@ -165,9 +165,10 @@ TEST_CASE("code_object limits: numbers of a kernel") {
   for (const auto& [key, most] : limits) {
     INFO(key);
     CHECK(read({with(key, most)}));
-    CHECK_THAT(refusal_of({with(key, most + 1)}), Catch::Contains(key) && Catch::Contains(std::to_string(most + 1)));
+    CHECK_THAT(refusal_of_kernels({with(key, most + 1)}),
+               Catch::Contains(key) && Catch::Contains(std::to_string(most + 1)));
   }
-  CHECK(refusal_of({with(".max_flat_workgroup_size", 0)}) ==
+  CHECK(refusal_of_kernels({with(".max_flat_workgroup_size", 0)}) ==
         "corrupt: metadata: kernel 'k': .max_flat_workgroup_size is 0");
 }
 

@@ -23,6 +23,7 @@
 #include <limits>
 #include <thread>
 
+#include "core/cache/copied_bytes.hpp"
 #include "core/cache/in_child.hpp"
 #include "core/cache/workplace.hpp"
 
@@ -33,13 +34,8 @@ namespace fs = std::filesystem;
 
 const std::string some_setting(64, 'a'), another_setting(64, 'b');
 
-std::vector<std::byte> bytes_of_words(std::string_view text) {
-  const auto bytes = std::as_bytes(std::span(text));
-  return {bytes.begin(), bytes.end()};
-}
-
 ProgramBinary with_files(std::vector<DriverFile> files) {
-  ProgramBinary program{"gl:875f", bytes_of_words("the binary")};
+  ProgramBinary program{"gl:875f", test::copied_bytes("the binary")};
   program.driver_files = std::move(files);
   program.driver_setting = some_setting;
   return program;
@@ -67,13 +63,13 @@ struct PointedAt {
 
 TEST_CASE("cache::program_payload: a program comes back with its driver's files") {
   const ProgramBinary program =
-      with_files({{"a/b", bytes_of_words("one")}, {"a/c", {}}, {"index2", bytes_of_words("x")}});
+      with_files({{"a/b", test::copied_bytes("one")}, {"a/c", {}}, {"index2", test::copied_bytes("x")}});
   const auto decoded = decode_payload(program.format, encode_payload(program));
   REQUIRE(decoded);
   CHECK(decoded->bytes == program.bytes);
   CHECK(decoded->driver_files == program.driver_files);
   CHECK(decoded->driver_setting == some_setting);
-  const auto plain = decode_payload("x", encode_payload({"x", bytes_of_words("only this")}));
+  const auto plain = decode_payload("x", encode_payload({"x", test::copied_bytes("only this")}));
   REQUIRE(plain);
   CHECK(plain->driver_files.empty());
   CHECK(plain->driver_setting.empty());
@@ -112,7 +108,7 @@ TEST_CASE("cache::program_payload: names that lead elsewhere, too many files and
   for (const std::string& name : names) {
     INFO(name);
     CHECK_FALSE(is_driver_file_name(name));
-    const auto decoded = decode_payload("f", encode_payload(with_files({{name, bytes_of_words("bad")}})));
+    const auto decoded = decode_payload("f", encode_payload(with_files({{name, test::copied_bytes("bad")}})));
     REQUIRE_FALSE(decoded);
     CHECK(decoded.error().code == StatusCode::corrupt);
   }
@@ -123,7 +119,7 @@ TEST_CASE("cache::program_payload: names that lead elsewhere, too many files and
   CHECK(decode_payload("f", encode_payload(with_files(many))));
   CHECK_FALSE(decode_payload("f", encode_payload(with_files({{"b", {}}, {"a", {}}}))));  // not in order
   CHECK_FALSE(decode_payload("f", encode_payload(with_files({{"a", {}}, {"a", {}}}))));  // one name twice
-  const std::vector<std::byte> whole = encode_payload(with_files({{"a/b", bytes_of_words("content")}}));
+  const std::vector<std::byte> whole = encode_payload(with_files({{"a/b", test::copied_bytes("content")}}));
   for (std::size_t size = 0; size < whole.size(); ++size) {
     CAPTURE(size);
     const auto cut = decode_payload("f", std::span(whole).first(size));
@@ -137,12 +133,12 @@ TEST_CASE("cache::driver_scratch: files are placed for the same setting only, an
   auto scratch = DriverScratch::of_process();
   REQUIRE(scratch != nullptr);
   CHECK(scratch->setting() == some_setting);
-  auto other = with_files({{"mesa/cc/file", bytes_of_words("for another driver")}});
+  auto other = with_files({{"mesa/cc/file", test::copied_bytes("for another driver")}});
   other.driver_setting = another_setting;
   REQUIRE(scratch->place(other).ok());
   CHECK_FALSE(fs::exists(at.folder / "mesa"));
   const auto program =
-      with_files({{"mesa/cc/file", bytes_of_words("code")}, {"mesa/cc/other", bytes_of_words("more")}});
+      with_files({{"mesa/cc/file", test::copied_bytes("code")}, {"mesa/cc/other", test::copied_bytes("more")}});
   REQUIRE(scratch->place(program).ok());
   CHECK(text_in(at.folder / "mesa/cc/file") == "code");
   CHECK(text_in(at.folder / "mesa/cc/other") == "more");
@@ -150,7 +146,7 @@ TEST_CASE("cache::driver_scratch: files are placed for the same setting only, an
   REQUIRE(stat((at.folder / "mesa/cc/file").c_str(), &facts) == 0);
   CHECK((facts.st_mode & 0777) == 0600);
   // A second program shares one of them.
-  REQUIRE(scratch->place(with_files({{"mesa/cc/file", bytes_of_words("code")}, {"mesa/dd/third", {}}})).ok());
+  REQUIRE(scratch->place(with_files({{"mesa/cc/file", test::copied_bytes("code")}, {"mesa/dd/third", {}}})).ok());
   CHECK(fs::exists(at.folder / "mesa/dd/third"));
   {
     const auto second = DriverScratch::of_process();
@@ -168,10 +164,10 @@ TEST_CASE("cache::driver_scratch: nothing is placed through a link, and names ar
   const fs::path outside = at.around / "outside";
   fs::create_symlink(outside, at.folder / "linked");
   fs::create_symlink(outside, at.folder / "file");
-  REQUIRE(scratch->place(with_files({{"file", bytes_of_words("x")}})).ok());  // what is there stays
+  REQUIRE(scratch->place(with_files({{"file", test::copied_bytes("x")}})).ok());  // what is there stays
   CHECK_FALSE(fs::exists(outside));
   for (const char* name : {"../escaped", "/tmp/escaped", "a/../../escaped"}) {
-    CHECK(scratch->place(with_files({{name, bytes_of_words("x")}})).code == StatusCode::invalid_argument);
+    CHECK(scratch->place(with_files({{name, test::copied_bytes("x")}})).code == StatusCode::invalid_argument);
   }
   CHECK_FALSE(fs::exists(at.around / "driver" / "escaped"));
 }
@@ -182,7 +178,7 @@ TEST_CASE("cache::driver_scratch: threads that place the same files leave them w
   REQUIRE(scratch != nullptr);
   const std::string content(100'000, 'c');
   std::vector<DriverFile> files;
-  for (int i = 0; i < 8; ++i) files.push_back({"m/" + std::to_string(i), bytes_of_words(content)});
+  for (int i = 0; i < 8; ++i) files.push_back({"m/" + std::to_string(i), test::copied_bytes(content)});
   const ProgramBinary program = with_files(files);
   std::vector<std::thread> threads;
   std::atomic<int> failures{0};
@@ -307,7 +303,7 @@ TEST_CASE("cache::driver_scratch: a driver's folder is read without its index, l
   const auto files = read_driver_files(at.folder);
   REQUIRE(files);
   REQUIRE(files->size() == 1);
-  CHECK(files->front() == DriverFile{"mesa_shader_cache/aa/one", bytes_of_words("code")});
+  CHECK(files->front() == DriverFile{"mesa_shader_cache/aa/one", test::copied_bytes("code")});
   empty_driver_folder(at.folder);
   CHECK(read_driver_files(at.folder)->empty());
   CHECK(fs::exists(mesa / "index"));
@@ -336,7 +332,7 @@ struct StoredWithFiles : PointedAt, test::Workplace {
 
   StoredWithFiles() {
     REQUIRE(kept != nullptr);
-    device.driver_files = {{"mesa/aa/one", bytes_of_words("code")}};
+    device.driver_files = {{"mesa/aa/one", test::copied_bytes("code")}};
     device.driver_setting = some_setting;
     REQUIRE(test::acquire(*open(), "one", device));
   }

@@ -2,6 +2,7 @@
 #include "cache/entry_format.hpp"
 #include "base/digest.hpp"
 #include "cache/key_material.hpp"
+#include "core/cache/copied_bytes.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -21,11 +22,6 @@ SecretKey secret_of(unsigned char fill) {
 }
 
 const EntryKey our_key(secret_of(7));
-
-std::vector<std::byte> bytes_of(std::string_view text) {
-  const auto bytes = std::as_bytes(std::span(text.data(), text.size()));
-  return {bytes.begin(), bytes.end()};
-}
 
 std::vector<std::byte> encoded(std::span<const std::byte> payload, Compression compression,
                                const EntryKey& key = our_key) {
@@ -70,7 +66,7 @@ TEST_CASE("cache::entry_format: an entry comes back as it was, compressed or not
 }
 
 TEST_CASE("cache::entry_format: the layout is the documented one") {
-  const auto bytes = encoded(bytes_of("payload"), Compression::none);
+  const auto bytes = encoded(test::copied_bytes("payload"), Compression::none);
   CHECK(std::memcmp(bytes.data(), "KILNPROG", 8) == 0);
   CHECK(read_little_endian<std::uint32_t>(bytes, 8) == entry_schema);
   CHECK(read_little_endian<std::uint32_t>(bytes, 12) == 1);
@@ -85,7 +81,7 @@ TEST_CASE("cache::entry_format: the layout is the documented one") {
 }
 
 TEST_CASE("cache::entry_format: each one-bit flip is refused") {
-  const auto good = encoded(bytes_of("a small payload"), Compression::none);
+  const auto good = encoded(test::copied_bytes("a small payload"), Compression::none);
   for (std::size_t bit = 0; bit < 8 * good.size(); ++bit) {
     auto bytes = good;
     bytes[bit / 8] ^= static_cast<std::byte>(1u << (bit % 8));
@@ -97,7 +93,7 @@ TEST_CASE("cache::entry_format: each one-bit flip is refused") {
 }
 
 TEST_CASE("cache::entry_format: each truncation and each extension is corrupt") {
-  const auto good = encoded(bytes_of("a small payload"), Compression::none);
+  const auto good = encoded(test::copied_bytes("a small payload"), Compression::none);
   for (std::size_t size = 0; size < good.size(); ++size) {
     if (decode_entry(std::span(good).first(size), our_key).rejection != Rejection::corrupt)
       FAIL(size << " bytes passed");
@@ -108,7 +104,7 @@ TEST_CASE("cache::entry_format: each truncation and each extension is corrupt") 
 }
 
 TEST_CASE("cache::entry_format: an alteration with its checksum repaired is tampered") {
-  const auto good = encoded(bytes_of("a small payload"), Compression::none);
+  const auto good = encoded(test::copied_bytes("a small payload"), Compression::none);
   for (std::size_t at = entry_header_bytes; at < good.size() - entry_trailer_bytes; ++at) {
     auto bytes = good;
     bytes[at] ^= std::byte{1};
@@ -120,7 +116,7 @@ TEST_CASE("cache::entry_format: an alteration with its checksum repaired is tamp
 
 TEST_CASE("cache::entry_format: an entry of another key is foreign, also under our id") {
   const EntryKey other(secret_of(8));
-  auto bytes = encoded(bytes_of("payload"), Compression::none, other);
+  auto bytes = encoded(test::copied_bytes("payload"), Compression::none, other);
   CHECK(decode_entry(bytes, our_key).rejection == Rejection::foreign);
   std::memcpy(bytes.data() + 16, our_key.id.data(), our_key.id.size());
   repair_checksum(bytes);
@@ -168,7 +164,7 @@ TEST_CASE("cache::entry_format: a signed payload that does not inflate to what w
 }
 
 TEST_CASE("cache::entry_format: another schema is refused with both numbers") {
-  auto bytes = encoded(bytes_of("payload"), Compression::none);
+  auto bytes = encoded(test::copied_bytes("payload"), Compression::none);
   bytes[8] = std::byte{1};
   sign(bytes, our_key);
   CHECK(decode_entry(bytes, our_key).why == "schema 1, expected 2");

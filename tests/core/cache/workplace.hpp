@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cache/tiered_cache.hpp"
+#include "core/cache/copied_bytes.hpp"
 #include "core/cache/synthetic_device.hpp"
 
 #include <stdlib.h>
@@ -124,8 +125,7 @@ inline std::string text_of(const Acquired& acquired) {
 inline std::vector<std::byte> contents(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  const auto bytes = std::as_bytes(std::span(text));
-  return {bytes.begin(), bytes.end()};
+  return copied_bytes(text);
 }
 
 inline void overwrite(const std::filesystem::path& path, std::span<const std::byte> bytes) {

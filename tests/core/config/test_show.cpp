@@ -23,7 +23,7 @@ Config shown_config() {
   return std::move(reading.config);
 }
 
-std::map<std::string, std::vector<ConfigKey>> published() {
+std::map<std::string, std::vector<ConfigKey>> keys_of_mine() {
   ConfigKey count{"count", ConfigType::integer, std::int64_t{1}, "How many.", {}, {}, {}};
   ConfigKey word{"word", ConfigType::text, std::string("none"), "Which.", {}, {}, {}};
   return {{"mine", {word, count}}};
@@ -32,11 +32,12 @@ std::map<std::string, std::vector<ConfigKey>> published() {
 }  // namespace
 
 TEST_CASE("config: show is one line a key with its origin", "[config]") {
-  CHECK(lines(show_config(shown_config(), published())) == lines(file_text(source_dir() / folder / "show.expected")));
+  CHECK(lines(show_config(shown_config(), keys_of_mine())) ==
+        lines(file_text(source_dir() / folder / "show.expected")));
 }
 
 TEST_CASE("config: show as JSON says the same", "[config]") {
-  const std::string text = show_config_json(shown_config(), published());
+  const std::string text = show_config_json(shown_config(), keys_of_mine());
   CHECK(lines(text) == lines(file_text(source_dir() / folder / "show.json")));
   const auto whole = nlohmann::json::parse(text);
   CHECK(whole["schema"] == 1);

@@ -43,7 +43,7 @@ class WithoutRoot {
   bool root_;
 };
 
-std::vector<std::string> problems_of(const std::filesystem::path& file) {
+std::vector<std::string> problems_of_file(const std::filesystem::path& file) {
   ConfigSources sources = at_home();
   sources.file = file;
   return texts(read_config(sources).problems);
@@ -54,12 +54,12 @@ std::vector<std::string> problems_of(const std::filesystem::path& file) {
 TEST_CASE("config: a missing file is a problem that names it", "[config]") {
   const Folder folder;
   const std::filesystem::path file = folder.path() / "missing.toml";
-  CHECK(problems_of(file) == std::vector<std::string>{file.string() + ": no such file"});
+  CHECK(problems_of_file(file) == std::vector<std::string>{file.string() + ": no such file"});
 }
 
 TEST_CASE("config: a folder instead of a file", "[config]") {
   const Folder folder;
-  CHECK(problems_of(folder.path()) ==
+  CHECK(problems_of_file(folder.path()) ==
         std::vector<std::string>{folder.path().string() + ": found a folder, expected a file"});
 }
 
@@ -67,7 +67,7 @@ TEST_CASE("config: a FIFO is read to its end, and is an error where nobody write
   const Folder folder;
   const std::filesystem::path file = folder.path() / "pipe.toml";
   REQUIRE(::mkfifo(file.c_str(), 0600) == 0);
-  CHECK(problems_of(file) ==
+  CHECK(problems_of_file(file) ==
         std::vector<std::string>{file.string() + ": found a pipe without a writer, expected a file"});
   const int ends = ::open(file.c_str(), O_RDWR | O_CLOEXEC);  // so that the writer need not wait for the reader
   REQUIRE(ends >= 0);
@@ -77,7 +77,7 @@ TEST_CASE("config: a FIFO is read to its end, and is an error where nobody write
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     ::close(ends);
   });
-  const std::vector<std::string> problems = problems_of(file);
+  const std::vector<std::string> problems = problems_of_file(file);
   closing.join();
   REQUIRE(problems.size() == 1);
   CHECK_THAT(problems[0], Catch::Contains("no_such_key"));
@@ -90,14 +90,15 @@ TEST_CASE("config: a file that may not be read", "[config]") {
   REQUIRE(::chmod(file.c_str(), 0) == 0);
   const WithoutRoot person;
   REQUIRE(::open(file.c_str(), O_RDONLY | O_CLOEXEC) == -1);
-  CHECK(problems_of(file) == std::vector<std::string>{file.string() + ": cannot be read: Permission denied"});
+  CHECK(problems_of_file(file) == std::vector<std::string>{file.string() + ": cannot be read: Permission denied"});
 }
 
 TEST_CASE("config: a file of more than the most bytes", "[config]") {
   const Folder folder;
   const std::filesystem::path file = folder.path() / "large.toml";
   std::ofstream(file) << std::string((4u << 20u) + 1, '\n');
-  CHECK(problems_of(file) == std::vector<std::string>{file.string() + ": found more than the limit of 4194304 bytes"});
+  CHECK(problems_of_file(file) ==
+        std::vector<std::string>{file.string() + ": found more than the limit of 4194304 bytes"});
 }
 
 TEST_CASE("config: KILN_CONFIG names the file where no file is given", "[config]") {

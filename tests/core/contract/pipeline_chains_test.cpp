@@ -1,5 +1,6 @@
 // Chains in a pipeline: which runs become one program, and what stays inside.
 #include "contract/pipeline_schedule.hpp"
+#include "core/contract/pipeline_steps.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -7,19 +8,10 @@ using namespace kiln;
 
 namespace {
 
+using test::relu;
+using test::sum;
+
 const Shape row{6};
-
-PipelineStep relu(const std::string& name, const std::string& from, const std::string& to) {
-  ActivationSpec spec;
-  spec.shape = {6};
-  return {name, spec, {{from, {}}, {to, {}}}};
-}
-
-PipelineStep sum(const std::string& name, const std::string& a, const std::string& b, const std::string& to) {
-  AddSpec spec;
-  spec.shape = {6};
-  return {name, spec, {{a, {}}, {b, {}}, {to, {}}}};
-}
 
 PipelineStep kernel(const std::string& name, const std::string& from, const std::string& to) {
   UserKernelSpec spec;

@@ -1,5 +1,6 @@
 // What a pipeline is refused for, with both sides, and the order of its runs with the storage of their tensors.
 #include "contract/pipeline_schedule.hpp"
+#include "core/contract/pipeline_steps.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -7,17 +8,8 @@ using namespace kiln;
 
 namespace {
 
-PipelineStep relu(const std::string& name, const std::string& from, const std::string& to) {
-  ActivationSpec spec;
-  spec.shape = {6};
-  return {name, spec, {{from, {}}, {to, {}}}};
-}
-
-PipelineStep sum(const std::string& name, const std::string& a, const std::string& b, const std::string& to) {
-  AddSpec spec;
-  spec.shape = {6};
-  return {name, spec, {{a, {}}, {b, {}}, {to, {}}}};
-}
+using test::relu;
+using test::sum;
 
 PipelineStep kernel(const std::string& name, Access access, const std::string& first, const std::string& second) {
   UserKernelSpec spec;

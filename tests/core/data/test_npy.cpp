@@ -3,21 +3,15 @@
 #include <catch2/catch.hpp>
 #include <cstring>
 
+#include "core/data/random_of.hpp"
 #include "core/data/scratch_folder.hpp"
-#include "data/tensor_source.hpp"
 
 using namespace kiln;
 using kiln::test::contents_of;
+using kiln::test::random_of;
 using kiln::test::ScratchFolder;
 
 namespace {
-
-std::shared_ptr<HostTensor> random_of(DType dtype, Shape shape, std::uint64_t seed) {
-  auto tensor = HostTensor::create(dtype, std::move(shape));
-  REQUIRE(tensor);
-  data::fill_random(**tensor, seed);
-  return *tensor;
-}
 
 bool same(const HostTensor& a, const HostTensor& b) {
   return a.dtype() == b.dtype() && a.shape() == b.shape() &&

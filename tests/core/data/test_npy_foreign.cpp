@@ -43,7 +43,7 @@ std::vector<T> values_of(const std::string& file) {
   return {(*tensor)->template as<T>().begin(), (*tensor)->template as<T>().end()};
 }
 
-Status failure_of(const std::string& file) {
+Status npy_failure(const std::string& file) {
   const auto tensor = data::parse_npy(bytes_of(file), "x.npy");
   if (tensor) return {};
   CHECK_THAT(tensor.error().message, Catch::StartsWith("file x.npy: "));
@@ -95,41 +95,41 @@ TEST_CASE("npy: an element type that Kiln does not read is named, with those it 
   for (const char* descr :
        {"<f16", "<f3", "|b2", "<c16", "<c8", "|S4", "<U3", "|O", "|f4", "f4", ">", "", "<f44", "<u1 "}) {
     INFO(descr);
-    const Status status = failure_of(npy(1, header_text(descr, "False", "(2,)"), raw({1.f, 2.f})));
+    const Status status = npy_failure(npy(1, header_text(descr, "False", "(2,)"), raw({1.f, 2.f})));
     CHECK(status.code == StatusCode::unsupported);
     CHECK_THAT(status.message, Catch::Contains("found descr '" + std::string(descr) + "'") &&
                                    Catch::Contains("expected bool, int8 to int64, uint8 to uint64, float16"));
   }
   const Status record =
-      failure_of(npy(1, "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", raw({1.f})));
+      npy_failure(npy(1, "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", raw({1.f})));
   CHECK(record.code == StatusCode::unsupported);
   CHECK_THAT(record.message, Catch::Contains("[('a', '<f4')]"));
 }
 
 TEST_CASE("npy: too little or too much data is told with both numbers", "[npy]") {
   const std::string text = header_text("<f4", "False", "(3, 4)");
-  CHECK(failure_of(npy(1, text, std::string(12, 'x'))).message ==
+  CHECK(npy_failure(npy(1, text, std::string(12, 'x'))).message ==
         "file x.npy: 12 bytes of data, expected 48 for shape [3, 4] of f32");
-  CHECK(failure_of(npy(1, text, std::string(49, 'x'))).message ==
+  CHECK(npy_failure(npy(1, text, std::string(49, 'x'))).message ==
         "file x.npy: 49 bytes of data, expected 48 for shape [3, 4] of f32");
-  CHECK(failure_of(npy(1, text, "")).code == StatusCode::corrupt);
+  CHECK(npy_failure(npy(1, text, "")).code == StatusCode::corrupt);
 }
 
 TEST_CASE("npy: hostile shapes and lengths are refused before anything is allocated", "[npy]") {
   for (const char* shape : {"(9223372036854775807, 9223372036854775807)", "(4294967296, 4294967296, 2)", "(-1,)",
                             "(1099511627776,)", "(2, -3)", "(99999999999999999999,)"}) {
     INFO(shape);
-    CHECK(failure_of(npy(1, header_text("<f8", "False", shape), "")).code == StatusCode::corrupt);
+    CHECK(npy_failure(npy(1, header_text("<f8", "False", shape), "")).code == StatusCode::corrupt);
   }
   // Within 2^40 bytes, but not in the file.
-  CHECK_THAT(failure_of(npy(1, header_text("<f4", "False", "(100000, 100000)"), "abcd")).message,
+  CHECK_THAT(npy_failure(npy(1, header_text("<f4", "False", "(100000, 100000)"), "abcd")).message,
              Catch::Contains("4 bytes of data, expected 40000000000"));
   std::string endless(1, '(');
   for (int i = 0; i < 40; ++i) endless += "1,";
-  CHECK(failure_of(npy(1, header_text("<f4", "False", endless + ")"), raw({1.f}))).code == StatusCode::corrupt);
+  CHECK(npy_failure(npy(1, header_text("<f4", "False", endless + ")"), raw({1.f}))).code == StatusCode::corrupt);
   std::string huge = npy(2, header_text("<f4", "False", "(1,)"), raw({1.f}));
   huge.replace(8, 4, "\xFF\xFF\xFF\xFF");
-  CHECK_THAT(failure_of(huge).message, Catch::Contains("4294967295") && Catch::Contains("65536"));
+  CHECK_THAT(npy_failure(huge).message, Catch::Contains("4294967295") && Catch::Contains("65536"));
 }
 
 TEST_CASE("npy: damaged headers", "[npy]") {
@@ -145,10 +145,10 @@ TEST_CASE("npy: damaged headers", "[npy]") {
         std::string("{'descr': '<f4', 'fortran_order': False, 'shape': (,)}"), std::string("{'descr: '<f4'}"),
         std::string("{'descr' '<f4'}")}) {
     INFO(text);
-    CHECK(failure_of(npy(1, text, raw({1.f}))).code == StatusCode::corrupt);
+    CHECK(npy_failure(npy(1, text, raw({1.f}))).code == StatusCode::corrupt);
   }
-  CHECK_THAT(failure_of("GIF89a, not a tensor").message, Catch::Contains("NUMPY"));
-  const Status version = failure_of(npy(4, header_text("<f4", "False", "(1,)"), raw({1.f})));
+  CHECK_THAT(npy_failure("GIF89a, not a tensor").message, Catch::Contains("NUMPY"));
+  const Status version = npy_failure(npy(4, header_text("<f4", "False", "(1,)"), raw({1.f})));
   CHECK(version.code == StatusCode::unsupported);
   CHECK_THAT(version.message, Catch::Contains("4.0") && Catch::Contains("3.0"));
 }
@@ -160,7 +160,7 @@ TEST_CASE("npy: cut at every byte, a file is refused; each byte changed, it is r
   for (std::size_t bytes = 0; bytes < whole.size(); ++bytes) {
     INFO("cut at " << bytes);
     const std::string cut = whole.substr(0, bytes);
-    CHECK_FALSE(failure_of(cut).ok());
+    CHECK_FALSE(npy_failure(cut).ok());
     write_contents(folder / "cut.npy", cut);
     const auto tensor = data::read_npy(folder / "cut.npy");
     REQUIRE_FALSE(tensor);

@@ -67,7 +67,7 @@ std::vector<float> values_of(const std::string& file, const Shape& shape, const 
   return {(*tensor)->as<float>().begin(), (*tensor)->as<float>().end()};
 }
 
-Status failure_of(const std::string& file) {
+Status png_failure(const std::string& file) {
   const auto tensor = data::parse_png(bytes_of(file), "x.png");
   if (tensor) return {};
   CHECK_THAT(tensor.error().message, Catch::StartsWith("file x.png: "));
@@ -242,21 +242,21 @@ TEST_CASE("png: a tensor that is no picture is not written", "[png]") {
 }
 
 TEST_CASE("png: files that are not PNG, or are cut or changed anywhere", "[png]") {
-  CHECK_THAT(failure_of("GIF89a and so on").message, Catch::Contains("PNG"));
-  CHECK(failure_of("").code == StatusCode::corrupt);
+  CHECK_THAT(png_failure("GIF89a and so on").message, Catch::Contains("PNG"));
+  CHECK(png_failure("").code == StatusCode::corrupt);
   const std::string whole = encoded({PNG_COLOR_TYPE_RGB, 8, 3, 2, 0, {"abcdefghi", "jklmnopqr"}, {}, {}});
-  REQUIRE(failure_of(whole).ok());
+  REQUIRE(png_failure(whole).ok());
   for (std::size_t bytes = 0; bytes < whole.size(); ++bytes) {
     INFO("cut at " << bytes);
-    CHECK(failure_of(whole.substr(0, bytes)).code == StatusCode::corrupt);
+    CHECK(png_failure(whole.substr(0, bytes)).code == StatusCode::corrupt);
   }
   for (std::size_t at = 0; at < whole.size(); ++at) {
     INFO("changed at " << at);
     std::string changed = whole;
     changed[at] = static_cast<char>(changed[at] ^ 0x10);
-    CHECK(failure_of(changed).code == StatusCode::corrupt);
+    CHECK(png_failure(changed).code == StatusCode::corrupt);
   }
-  CHECK(failure_of(whole + "more").ok());
+  CHECK(png_failure(whole + "more").ok());
 }
 
 TEST_CASE("png: every reader rejects a file without the PNG signature", "[png]") {
@@ -266,7 +266,7 @@ TEST_CASE("png: every reader rejects a file without the PNG signature", "[png]")
   REQUIRE(whole.substr(0, 8) == signature);
   CHECK(data::has_png_signature(bytes_of(signature)));
   CHECK(data::has_png_signature(bytes_of(whole)));
-  CHECK_THAT(failure_of(signature).message, Catch::StartsWith("file x.png: damaged PNG: "));
+  CHECK_THAT(png_failure(signature).message, Catch::StartsWith("file x.png: damaged PNG: "));
   std::vector<std::string> others{"", "GIF89a and so on", signature.substr(0, 7), whole.substr(1), " " + whole};
   for (std::size_t at = 0; at < signature.size(); ++at) {
     others.push_back(whole);
@@ -277,7 +277,7 @@ TEST_CASE("png: every reader rejects a file without the PNG signature", "[png]")
   for (std::size_t i = 0; i < others.size(); ++i) {
     INFO("file " << i);
     CHECK_FALSE(data::has_png_signature(bytes_of(others[i])));
-    CHECK(failure_of(others[i]).text() == "corrupt: file x.png" + told);
+    CHECK(png_failure(others[i]).text() == "corrupt: file x.png" + told);
     write_contents(path, others[i]);
     const auto planes = data::read_png(path);
     REQUIRE_FALSE(planes);
@@ -309,21 +309,21 @@ TEST_CASE("png: default values of picture facts", "[png]") {
 
 TEST_CASE("png: sizes beyond the limit or beyond what the file can hold", "[png]") {
   const std::string whole = encoded({PNG_COLOR_TYPE_GRAY, 8, 1, 1, 0, {"a"}, {}, {}});
-  CHECK(failure_of(with_size(whole, 1, 1)).ok());
-  CHECK(failure_of(with_size(whole, 16385, 1)).code == StatusCode::corrupt);
-  CHECK(failure_of(with_size(whole, 1, 1 << 20)).code == StatusCode::corrupt);
+  CHECK(png_failure(with_size(whole, 1, 1)).ok());
+  CHECK(png_failure(with_size(whole, 16385, 1)).code == StatusCode::corrupt);
+  CHECK(png_failure(with_size(whole, 1, 1 << 20)).code == StatusCode::corrupt);
   // Of files that are otherwise right.
   const auto grey = [](std::uint32_t width, std::uint32_t height) {
     return encoded({PNG_COLOR_TYPE_GRAY, 8, width, height, 0, std::vector(height, std::string(width, 'a')), {}, {}});
   };
-  CHECK(failure_of(grey(16384, 1)).ok());
-  CHECK(failure_of(grey(1, 16384)).ok());
+  CHECK(png_failure(grey(16384, 1)).ok());
+  CHECK(png_failure(grey(1, 16384)).ok());
   for (const std::string& file : {grey(16385, 1), grey(1, 16385)}) {
-    const Status beyond = failure_of(file);
+    const Status beyond = png_failure(file);
     CHECK(beyond.code == StatusCode::corrupt);
     CHECK_THAT(beyond.message, Catch::Contains("Invalid IHDR"));
   }
-  const Status bomb = failure_of(with_size(whole, 16384, 16384));
+  const Status bomb = png_failure(with_size(whole, 16384, 16384));
   CHECK(bomb.code == StatusCode::corrupt);
   CHECK_THAT(bomb.message, Catch::Contains("16384 x 16384") && Catch::Contains("expected at least"));
 }

@@ -1,20 +1,15 @@
-#include "data/tensor_source.hpp"
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <numeric>
 #include <vector>
 
+#include "core/data/random_of.hpp"
+#include "data/tensor_source.hpp"
+
 using namespace kiln;
+using kiln::test::random_of;
 
 namespace {
-
-std::shared_ptr<HostTensor> filled(DType dtype, Shape shape, std::uint64_t seed) {
-  auto tensor = HostTensor::create(dtype, std::move(shape));
-  REQUIRE(tensor);
-  data::fill_random(**tensor, seed);
-  return *tensor;
-}
 
 // SplitMix64 written a second time, from the paper.
 std::uint64_t splitmix(std::uint64_t z) {
@@ -25,7 +20,7 @@ std::uint64_t splitmix(std::uint64_t z) {
 
 template <class T>
 std::vector<T> first_two(DType dtype) {
-  const auto tensor = filled(dtype, {2}, 42);
+  const auto tensor = random_of(dtype, {2}, 42);
   const auto values = tensor->as<T>();
   return {values.begin(), values.end()};
 }
@@ -33,9 +28,9 @@ std::vector<T> first_two(DType dtype) {
 }  // namespace
 
 TEST_CASE("random: elements are those of the documented generator", "[random]") {
-  const auto floats = filled(DType::f32, {4}, 42);
-  const auto doubles = filled(DType::f64, {4}, 42);
-  const auto bytes = filled(DType::u8, {4}, 42);
+  const auto floats = random_of(DType::f32, {4}, 42);
+  const auto doubles = random_of(DType::f64, {4}, 42);
+  const auto bytes = random_of(DType::u8, {4}, 42);
   for (std::uint64_t i = 0; i < 4; ++i) {
     const std::uint64_t bits = splitmix(splitmix(42) + (i + 1) * 0x9e3779b97f4a7c15ull);
     CHECK(floats->as<float>()[i] == static_cast<float>(static_cast<double>(bits >> 40) / 8388608.0 - 1.0));
@@ -59,7 +54,7 @@ TEST_CASE("random: the other types have these elements", "[random]") {
 }
 
 TEST_CASE("random: uniform in [-1, 1), different for each seed, independent of the shape", "[random]") {
-  const auto tensor = filled(DType::f32, {100, 1000}, 1);
+  const auto tensor = random_of(DType::f32, {100, 1000}, 1);
   const auto values = tensor->as<float>();
   const auto [least, most] = std::minmax_element(values.begin(), values.end());
   CHECK(*least >= -1.0f);
@@ -71,8 +66,8 @@ TEST_CASE("random: uniform in [-1, 1), different for each seed, independent of t
   const double square = std::inner_product(values.begin(), values.end(), values.begin(), 0.0) / 100000;
   CHECK(square == Approx(1.0 / 3).margin(0.005));
 
-  const auto other = filled(DType::f32, {100000}, 2);
-  const auto flat = filled(DType::f32, {100000}, 1);
+  const auto other = random_of(DType::f32, {100000}, 2);
+  const auto flat = random_of(DType::f32, {100000}, 1);
   CHECK(std::equal(values.begin(), values.end(), flat->as<float>().begin()));
   int equal = 0;
   for (std::size_t i = 0; i < 100000; ++i) equal += values[i] == other->as<float>()[i];

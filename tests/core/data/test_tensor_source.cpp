@@ -12,25 +12,16 @@
 #include <utility>
 #include <vector>
 
+#include "core/data/random_of.hpp"
 #include "core/data/scratch_folder.hpp"
 #include "data/npy.hpp"
 #include "data/tensor_source.hpp"
 #include "support/test_length.hpp"
 
 using namespace kiln;
+using kiln::test::random_of;
 using kiln::test::ScratchFolder;
 using kiln::test::write_contents;
-
-namespace {
-
-std::shared_ptr<HostTensor> random_of(DType dtype, Shape shape, std::uint64_t seed) {
-  auto tensor = HostTensor::create(dtype, std::move(shape));
-  REQUIRE(tensor);
-  data::fill_random(**tensor, seed);
-  return *tensor;
-}
-
-}  // namespace
 
 TEST_CASE("tensor source: random:SEED has the dtype and shape asked for", "[tensor_source]") {
   const auto tensor = data::load_tensor("random:5", "/nowhere", {DType::f32, {2, 3}, "input"});

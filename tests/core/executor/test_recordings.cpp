@@ -12,7 +12,7 @@ using namespace kiln::test;
 
 namespace {
 
-constexpr std::chrono::milliseconds soon{5};
+constexpr std::chrono::milliseconds short_wait{5};
 
 class Spans final : public TraceSink {
  public:
@@ -302,7 +302,7 @@ TEST_CASE("wait_any: answers whichever is finished, of several queues", "[execut
   CHECK(executor->cancel(fast).code == StatusCode::not_found);
   CHECK_THAT(executor->cancel(fast).message, Catch::Contains("the work has already finished"));
   REQUIRE(executor->wait(fast, {Clock::now()}));
-  const auto none = executor->wait_any(both, Deadline::after(soon));
+  const auto none = executor->wait_any(both, Deadline::after(short_wait));
   REQUIRE_FALSE(none);
   CHECK(none.error().code == StatusCode::timeout);
   std::thread releaser([&] { held->release(); });

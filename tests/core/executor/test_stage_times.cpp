@@ -8,8 +8,10 @@
 #include <array>
 
 using namespace kiln;
-using namespace kiln::executor;
 using namespace kiln::test;
+using executor::DepthController;
+using executor::RunAverage;
+using executor::UsualCopy;
 
 namespace {
 

@@ -11,11 +11,11 @@ using namespace kiln::test;
 
 namespace {
 
-constexpr std::size_t many = 1 << 18;  // 1 MiB: by its bytes worth a thread of its own
+constexpr std::size_t long_copy = 1 << 18;  // in floats; 1 MiB: by its bytes worth a thread of its own
 constexpr double us = 1e3;
 constexpr double ms = 1e6;
 
-Job job_of(const std::shared_ptr<Device>& device, std::size_t floats, Completion completion) {
+Job job_completing(const std::shared_ptr<Device>& device, std::size_t floats, Completion completion) {
   Job job = add_one(device, std::vector<float>(floats, 1.0f));
   job.submission.completion = completion;
   return job;
@@ -30,7 +30,7 @@ TEST_CASE("unordered: a job that fails on its way finishes before those ahead of
   const Fence first = executor->submit(add_one(device, {1}).submission).value();
   device->await_submitted(1);
   device->refuse(2, unsupported("no"));
-  const Fence second = executor->submit(job_of(device, 1, Completion::unordered).submission).value();
+  const Fence second = executor->submit(job_completing(device, 1, Completion::unordered).submission).value();
   CHECK(executor->wait(second, Deadline::never()).error().code == StatusCode::unsupported);
   CHECK(executor->wait(first, {Clock::now()}).error().code == StatusCode::timeout);
   device->release();
@@ -41,10 +41,10 @@ TEST_CASE("unordered: a short result does not wait for a long one before it, an 
           "[executor][unordered]") {
   const auto device = std::make_shared<SyntheticDevice>();
   const auto executor = ring(4);
-  device->hold_reads(many * sizeof(float));
-  const Job large = job_of(device, many, Completion::ordered);
-  const Job passed = job_of(device, 4, Completion::ordered);
-  const Job quick = job_of(device, 8, Completion::unordered);
+  device->hold_reads(long_copy * sizeof(float));
+  const Job large = job_completing(device, long_copy, Completion::ordered);
+  const Job passed = job_completing(device, 4, Completion::ordered);
+  const Job quick = job_completing(device, 8, Completion::unordered);
   const Fence first = executor->submit(large.submission).value();
   const Fence second = executor->submit(passed.submission).value();
   const Fence third = executor->submit(quick.submission).value();
@@ -58,31 +58,31 @@ TEST_CASE("unordered: a short result does not wait for a long one before it, an 
   CHECK(executor->wait(second, Deadline::after(std::chrono::milliseconds(20))).error().code == StatusCode::timeout);
 
   // One that comes later overtakes as well, in the slot that came free.
-  const Job later = job_of(device, 8, Completion::unordered);
+  const Job later = job_completing(device, 8, Completion::unordered);
   REQUIRE(executor->wait(executor->submit(later.submission).value(), Deadline::never()));
   CHECK(values_of(*later.output) == std::vector<float>(8, 2.0f));
 
   device->hold_reads(SIZE_MAX);
   REQUIRE(executor->wait(second, Deadline::never()));
   REQUIRE(executor->wait(first, {Clock::now()}));  // it was there before the second
-  CHECK(values_of(*large.output) == std::vector<float>(many, 2.0f));
+  CHECK(values_of(*large.output) == std::vector<float>(long_copy, 2.0f));
   CHECK(values_of(*passed.output) == std::vector<float>(4, 2.0f));
 }
 
 TEST_CASE("unordered: a job that overtakes fails, times out and is lost by itself", "[executor][unordered]") {
   const auto device = std::make_shared<SyntheticDevice>();
   const auto executor = ring(4);
-  device->hold_reads(many * sizeof(float));
-  const Fence first = executor->submit(job_of(device, many, Completion::ordered).submission).value();
+  device->hold_reads(long_copy * sizeof(float));
+  const Fence first = executor->submit(job_completing(device, long_copy, Completion::ordered).submission).value();
   device->await_held_read();
   SECTION("fails on the device") {
     device->fail(2, internal_error("no"));
-    const Fence second = executor->submit(job_of(device, 1, Completion::unordered).submission).value();
+    const Fence second = executor->submit(job_completing(device, 1, Completion::unordered).submission).value();
     CHECK(executor->wait(second, Deadline::never()).error().code == StatusCode::internal);
   }
   SECTION("is not finished at its deadline") {
     device->hold();
-    Submission late = job_of(device, 1, Completion::unordered).submission;
+    Submission late = job_completing(device, 1, Completion::unordered).submission;
     late.deadline = Deadline::after(std::chrono::milliseconds(5));
     const Fence second = executor->submit(late).value();
     CHECK(executor->wait(second, Deadline::never()).error().code == StatusCode::timeout);
@@ -91,7 +91,7 @@ TEST_CASE("unordered: a job that overtakes fails, times out and is lost by itsel
   }
   SECTION("the device is lost") {
     device->lose();
-    const Fence second = executor->submit(job_of(device, 1, Completion::unordered).submission).value();
+    const Fence second = executor->submit(job_completing(device, 1, Completion::unordered).submission).value();
     CHECK(executor->wait(second, Deadline::never()).error().code == StatusCode::device_lost);
   }
   CHECK(executor->wait(first, {Clock::now()}).error().code == StatusCode::timeout);

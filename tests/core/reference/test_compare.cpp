@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/reference/conv_verdict.hpp"
 #include "core/reference/naive.hpp"
 #include "reference/error_bounds.hpp"
 #include "reference/layers.hpp"
@@ -20,12 +21,6 @@ Conv2dSpec layer() {
   Conv2dSpec spec;
   spec.c = 8, spec.h = 9, spec.w = 11, spec.k = 6, spec.r = 3, spec.s = 3, spec.pad_y = 1, spec.pad_x = 1;
   return spec;
-}
-
-reference::Comparison verdict_of(const Conv2dSpec& spec, const ConvTensors& tensors, const std::vector<float>& output) {
-  const auto verdict = reference::compare_conv2d(spec, *tensors.input, *tensors.weights, tensors.bias.get(), output);
-  if (!verdict) FAIL(verdict.error().text());
-  return *verdict;
 }
 
 std::vector<float> single_of(const Conv2dSpec& spec, const ConvTensors& tensors) {

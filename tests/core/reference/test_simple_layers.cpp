@@ -11,7 +11,7 @@ using namespace kiln;
 
 namespace {
 
-using Values = std::vector<double>;
+using Numbers = std::vector<double>;
 
 std::shared_ptr<HostTensor> tensor(const Shape& shape, const std::vector<float>& values) {
   auto made = HostTensor::create(DType::f32, shape).value();
@@ -35,48 +35,48 @@ Pool2dSpec pool(PoolKind kind) {
   return spec;
 }
 
-const Values nine{1, -2, 3, 4, 5, -6, 7, 8, -9};
+const Numbers nine{1, -2, 3, 4, 5, -6, 7, 8, -9};
 
 }  // namespace
 
 TEST_CASE("reference pool2d: maximum and average of each window, padding left out", "[reference]") {
-  CHECK(reference::pool2d(pool(PoolKind::maximum), nine).value == Values{5, 5, 8, 8});
-  CHECK(reference::pool2d(pool(PoolKind::average), nine).value == Values{2, 0, 6, -0.5});
+  CHECK(reference::pool2d(pool(PoolKind::maximum), nine).value == Numbers{5, 5, 8, 8});
+  CHECK(reference::pool2d(pool(PoolKind::average), nine).value == Numbers{2, 0, 6, -0.5});
   Pool2dSpec padded = pool(PoolKind::average);
   padded.stride_y = padded.stride_x = 2, padded.pad_y = padded.pad_x = 1;
-  CHECK(reference::pool2d(padded, nine).value == Values{1, 0.5, 5.5, -0.5});
+  CHECK(reference::pool2d(padded, nine).value == Numbers{1, 0.5, 5.5, -0.5});
   padded.kind = PoolKind::maximum;
-  CHECK(reference::pool2d(padded, Values{-1, -2, -3, -4, -5, -6, -7, -8, -9}).value == Values{-1, -2, -4, -5});
+  CHECK(reference::pool2d(padded, Numbers{-1, -2, -3, -4, -5, -6, -7, -8, -9}).value == Numbers{-1, -2, -4, -5});
   Pool2dSpec whole = pool(PoolKind::average);
   whole.r = whole.s = 3;
-  CHECK(reference::pool2d(whole, nine).value == Values{11.0 / 9});
+  CHECK(reference::pool2d(whole, nine).value == Numbers{11.0 / 9});
 }
 
 TEST_CASE("reference pool2d: planes and images are apart", "[reference]") {
   Pool2dSpec spec = pool(PoolKind::maximum);
   spec.n = 2, spec.c = 2, spec.r = spec.s = 3;
-  Values input;
+  Numbers input;
   for (int i = 0; i < 36; ++i) input.push_back(i);
-  CHECK(reference::pool2d(spec, input, 3).value == Values{8, 17, 26, 35});
+  CHECK(reference::pool2d(spec, input, 3).value == Numbers{8, 17, 26, 35});
 }
 
 TEST_CASE("reference add and activation: element by element", "[reference]") {
   AddSpec add;
   add.shape = {4};
-  const Values a{1, -2, 3, 4}, b{10, -20, -3.5, 4};
-  CHECK(reference::add(add, a, b).value == Values{11, -22, -0.5, 8});
-  CHECK(reference::add(add, a, b).magnitude == Values{11, 22, 6.5, 8});
+  const Numbers a{1, -2, 3, 4}, b{10, -20, -3.5, 4};
+  CHECK(reference::add(add, a, b).value == Numbers{11, -22, -0.5, 8});
+  CHECK(reference::add(add, a, b).magnitude == Numbers{11, 22, 6.5, 8});
   add.activation = Activation::relu;
-  CHECK(reference::add(add, a, b).value == Values{11, 0, 0, 8});
+  CHECK(reference::add(add, a, b).value == Numbers{11, 0, 0, 8});
   add.activation = Activation::relu6;
-  CHECK(reference::add(add, a, b).value == Values{6, 0, 0, 6});
+  CHECK(reference::add(add, a, b).value == Numbers{6, 0, 0, 6});
   ActivationSpec alone;
   alone.shape = {4}, alone.activation = Activation::relu6;
-  CHECK(reference::activation(alone, b).value == Values{6, 0, 0, 4});
-  const Values unordered{std::numeric_limits<double>::quiet_NaN(), 7, -1, 2};
+  CHECK(reference::activation(alone, b).value == Numbers{6, 0, 0, 4});
+  const Numbers unordered{std::numeric_limits<double>::quiet_NaN(), 7, -1, 2};
   for (const auto& [kind, third] : {std::pair(Activation::relu, 7.0), std::pair(Activation::relu6, 6.0)}) {
     alone.activation = kind;
-    CHECK(reference::activation(alone, unordered).value == Values{0, third, 0, 2});  // max(x, 0) of a NaN is 0
+    CHECK(reference::activation(alone, unordered).value == Numbers{0, third, 0, 2});  // max(x, 0) of a NaN is 0
   }
 }
 
@@ -107,7 +107,7 @@ TEST_CASE("reference: finite results of what is infinite or no number are compar
 TEST_CASE("reference softmax: rows add up to one", "[reference]") {
   SoftmaxSpec spec;
   spec.shape = {2, 2};
-  const auto got = reference::softmax(spec, Values{0, std::log(2.0), 700, -700});
+  const auto got = reference::softmax(spec, Numbers{0, std::log(2.0), 700, -700});
   CHECK(got.value[0] == Approx(1.0 / 3));
   CHECK(got.value[1] == Approx(2.0 / 3));
   CHECK(got.value[2] == 1);
@@ -118,7 +118,7 @@ TEST_CASE("reference conv2d and gemm: relu6", "[reference]") {
   GemmSpec gemm;
   gemm.m = 1, gemm.n = 3, gemm.k = 1, gemm.activation = Activation::relu6;
   const std::vector<float> b{-1, 2, 9};
-  CHECK(reference::gemm(gemm, Values{1}, b, {}).value == Values{0, 2, 6});
+  CHECK(reference::gemm(gemm, Numbers{1}, b, {}).value == Numbers{0, 2, 6});
 }
 
 TEST_CASE("compare: a result that is off by more than its bound is wrong", "[reference]") {

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "core/reference/conv_verdict.hpp"
 #include "core/reference/naive.hpp"
 #include "reference/compare.hpp"
 #include "reference/error_bounds.hpp"
@@ -100,12 +101,6 @@ Conv2dSpec layer(std::int64_t c, std::int64_t h, std::int64_t w, std::int64_t k)
   spec.c = c, spec.h = h, spec.w = w, spec.k = k, spec.r = 3, spec.s = 3, spec.pad_y = 1, spec.pad_x = 1;
   spec.accuracy = Accuracy::winograd;
   return spec;
-}
-
-reference::Comparison verdict_of(const Conv2dSpec& spec, const ConvTensors& tensors, const std::vector<float>& output) {
-  const auto verdict = reference::compare_conv2d(spec, *tensors.input, *tensors.weights, tensors.bias.get(), output);
-  if (!verdict) FAIL(verdict.error().text());
-  return *verdict;
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ using namespace kiln::test;
 
 namespace {
 
-RunRequest on(const std::string& device, bool verify) {
+RunRequest conv2d_on(const std::string& device, bool verify) {
   RunRequest request = small_conv2d();
   request.device = device;
   request.verify = verify;
@@ -34,12 +34,13 @@ TEST_CASE("contention: a run during which another job's output was compared is n
   (void)fixture.runtime();
   support::FixtureGate& gate = fixture.controls("beta").run;
   gate.close();
-  auto beside = std::async(std::launch::async, [&] { return fixture.runtime().run(on("beta", false)).status.text(); });
+  auto beside =
+      std::async(std::launch::async, [&] { return fixture.runtime().run(conv2d_on("beta", false)).status.text(); });
   REQUIRE(gate.await_waiting(1, Deadline::after(std::chrono::seconds(30))));
-  CHECK(fixture.runtime().run(on("alpha", verify)).status.text() == "ok");
+  CHECK(fixture.runtime().run(conv2d_on("alpha", verify)).status.text() == "ok");
   gate.open();
   CHECK(beside.get() == "ok");
-  CHECK(fixture.runtime().run(on("beta", true)).status.text() == "ok");  // its own comparison comes after it
+  CHECK(fixture.runtime().run(conv2d_on("beta", true)).status.text() == "ok");  // its own comparison comes after it
 
   std::map<std::string, std::vector<bool>> contended;
   for (const ToldRun& run : told.runs) contended[run.device].push_back(run.conditions.contended);
@@ -58,7 +59,7 @@ TEST_CASE("contention: the wait behind other jobs on one device is no part of a 
     std::vector<std::jthread> threads;
     for (int i = 0; i < 3; ++i) {
       threads.emplace_back([&] {
-        for (int run = 0; run < 6; ++run) runtime.run(on("alpha", false));
+        for (int run = 0; run < 6; ++run) runtime.run(conv2d_on("alpha", false));
       });
     }
   }
@@ -97,23 +98,23 @@ TEST_CASE("contention: work that nobody waits for any more holds what its device
   for (const char* name : {"alpha", "beta"}) fixture.options(name).info.shared_resource = "cores";
   Runtime& runtime = fixture.runtime();
   auto recorded = runtime.record({small_gemm()}, "alpha").value();
-  REQUIRE(runtime.run(on("beta", false)).status.text() == "ok");
+  REQUIRE(runtime.run(conv2d_on("beta", false)).status.text() == "ok");
   support::FixtureGate& gate = fixture.controls("alpha").run;
   gate.close();
   std::atomic<bool> stop{false};
   std::jthread stopper([&] { stop = gate.await_waiting(1, Deadline::after(std::chrono::seconds(30))) && stopped; });
-  RunRequest left = on("alpha", false);
+  RunRequest left = conv2d_on("alpha", false);
   left.stop = &stop;
   left.timeout = std::chrono::seconds(stopped ? 60 : 2);  // within which it is on the device
   const Status end = replayed ? runtime.replay(*recorded, {left.timeout, &stop}).status : runtime.run(left).status;
   CHECK(end.code == (stopped ? StatusCode::cancelled : StatusCode::timeout));
   stopper.join();
-  CHECK(runtime.run(on("beta", false)).status.text() == "ok");  // it has its turn
+  CHECK(runtime.run(conv2d_on("beta", false)).status.text() == "ok");  // it has its turn
   CHECK(told.runs.back().conditions.contended);
   gate.open();
   bool alone = false;
   for (int i = 0; i < 3000 && !alone; ++i) {
-    REQUIRE(runtime.run(on("beta", false)).status.text() == "ok");
+    REQUIRE(runtime.run(conv2d_on("beta", false)).status.text() == "ok");
     alone = !told.runs.back().conditions.contended;
     if (!alone) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }

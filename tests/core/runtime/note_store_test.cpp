@@ -8,20 +8,16 @@
 #include <fstream>
 #include <iterator>
 
+#include "core/cache/copied_bytes.hpp"
 #include "core/cache/workplace.hpp"
 
 namespace kiln {
 namespace {
 
-std::vector<std::byte> bytes_of(std::string_view text) {
-  const auto bytes = std::as_bytes(std::span(text));
-  return {bytes.begin(), bytes.end()};
-}
-
-struct Place {
+struct NoteFolder {
   test::CacheTestFolder temporary;
   CacheConfig config;
-  Place() {
+  NoteFolder() {
     config.directory = temporary.path() / "cache";
     config.key_file = temporary.path() / "state" / "key";
   }
@@ -34,19 +30,19 @@ struct Place {
 }  // namespace
 
 TEST_CASE("runtime::NoteStore: a note outlives its store, under its name and its driver only", "[runtime][notes]") {
-  const Place place;
-  NoteStore(place.config, "opengl").keep("canary of Mesa", bytes_of("sha"));
+  const NoteFolder place;
+  NoteStore(place.config, "opengl").keep("canary of Mesa", test::copied_bytes("sha"));
   NoteStore later(place.config, "opengl");
-  CHECK(later.find("canary of Mesa") == bytes_of("sha"));
+  CHECK(later.find("canary of Mesa") == test::copied_bytes("sha"));
   CHECK(later.find("canary of Mes") == std::nullopt);
   CHECK(NoteStore(place.config, "cpu").find("canary of Mesa") == std::nullopt);
-  later.keep("canary of Mesa", bytes_of("another"));
-  CHECK(later.find("canary of Mesa") == bytes_of("another"));
+  later.keep("canary of Mesa", test::copied_bytes("another"));
+  CHECK(later.find("canary of Mesa") == test::copied_bytes("another"));
 }
 
 TEST_CASE("runtime::NoteStore: every altered byte and every truncation makes a note unknown", "[runtime][notes]") {
-  const Place place;
-  NoteStore(place.config, "cpu").keep("layout", bytes_of("nChw8c"));
+  const NoteFolder place;
+  NoteStore(place.config, "cpu").keep("layout", test::copied_bytes("nChw8c"));
   const std::filesystem::path file = place.only_note();
   std::string good;
   {
@@ -63,34 +59,34 @@ TEST_CASE("runtime::NoteStore: every altered byte and every truncation makes a n
     REQUIRE(NoteStore(place.config, "cpu").find("layout") == std::nullopt);
   }
   write(good);
-  CHECK(NoteStore(place.config, "cpu").find("layout") == bytes_of("nChw8c"));
+  CHECK(NoteStore(place.config, "cpu").find("layout") == test::copied_bytes("nChw8c"));
 }
 
 TEST_CASE("runtime::NoteStore: a good note under another's file name is not believed", "[runtime][notes]") {
-  const Place place;
+  const NoteFolder place;
   NoteStore store(place.config, "cpu");
-  store.keep("a", bytes_of("1"));
+  store.keep("a", test::copied_bytes("1"));
   const std::filesystem::path of_a = place.only_note();
   std::filesystem::rename(of_a, place.temporary.path() / "aside");
-  store.keep("b", bytes_of("2"));
+  store.keep("b", test::copied_bytes("2"));
   std::filesystem::rename(place.temporary.path() / "aside", place.only_note());
   CHECK(store.find("b") == std::nullopt);
 }
 
 TEST_CASE("runtime::NoteStore: without a folder, a key or leave to write it keeps nothing and leaves no trace",
           "[runtime][notes]") {
-  Place place;
+  NoteFolder place;
   SECTION("no folder is configured") { place.config.directory.clear(); }
   SECTION("no key is configured") { place.config.key_file.clear(); }
   SECTION("read only") { place.config.read_only = true; }
   NoteStore store(place.config, "cpu");
-  store.keep("a", bytes_of("1"));
+  store.keep("a", test::copied_bytes("1"));
   CHECK(store.find("a") == std::nullopt);
   CHECK_FALSE(std::filesystem::exists(place.temporary.path() / "cache"));
 }
 
 TEST_CASE("runtime::NoteStore: a note beyond 64 KiB is not kept", "[runtime][notes]") {
-  const Place place;
+  const NoteFolder place;
   NoteStore store(place.config, "cpu");
   store.keep("large", std::vector<std::byte>((64u << 10) + 1));
   CHECK(store.find("large") == std::nullopt);

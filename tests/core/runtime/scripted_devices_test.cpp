@@ -53,7 +53,7 @@ RunRequest conv_5x5() {
   return request;
 }
 
-RunRequest on(std::string device) {
+RunRequest conv_5x5_on(std::string device) {
   RunRequest request = conv_5x5();
   request.device = std::move(device);
   return request;
@@ -66,13 +66,13 @@ TEST_CASE("scripted devices: a hang is a timeout, its slot stays busy, and the o
   scripted.config().executor.in_flight = 1;
   scripted.config().executor.timeout = std::chrono::milliseconds(200);  // what the executor waits at its end, too
   const auto with_time = [](std::string device) {
-    RunRequest request = on(std::move(device));
+    RunRequest request = conv_5x5_on(std::move(device));
     request.timeout = std::chrono::seconds(60);
     return request;
   };
   REQUIRE(scripted.run(with_time("simulated:0")).status.text() == "ok");
 
-  RunRequest patient = on("simulated:0");
+  RunRequest patient = conv_5x5_on("simulated:0");
   patient.timeout = std::chrono::seconds(1);  // within which it is in its slot
   const RunReport hung = scripted.run(patient);
   CHECK(hung.status.code == StatusCode::timeout);

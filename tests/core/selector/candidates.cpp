@@ -62,6 +62,14 @@ std::unique_ptr<DeviceSelector> selector_of(const std::string& name, SelectorCon
   return std::move(made).value();
 }
 
+std::unique_ptr<DeviceSelector> learning(const std::string& policy, double exploration, Log log) {
+  SelectorContext context;
+  context.log = log;
+  context.config.policy = policy;
+  context.config.exploration = exploration;
+  return selector_of("learning", context);
+}
+
 std::vector<Candidate> Fleet::candidates() const {
   std::vector<Candidate> all;
   for (const DeviceInfo& device : devices_) all.push_back({&device, 0, false});

@@ -37,6 +37,9 @@ class TemporaryFolder {
 };
 
 std::unique_ptr<DeviceSelector> selector_of(const std::string& name, SelectorContext context = {});
+// The selector "learning"; `exploration` is the share of the time for looks at other devices than the best.
+std::unique_ptr<DeviceSelector> learning(const std::string& policy = "thompson", double exploration = 0.02,
+                                         Log log = {});
 
 // Some devices whose true times are known, and a selector that is fed with them.
 class Fleet {

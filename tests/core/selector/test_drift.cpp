@@ -10,9 +10,9 @@ using namespace kiln::selector;
 namespace {
 
 // One arm whose device takes `ms` with log-normal noise.
-class Device {
+class NoisyDevice {
  public:
-  explicit Device(unsigned seed, double noise = 0.1) : random_(seed), noise_(0, noise) {}
+  explicit NoisyDevice(unsigned seed, double noise = 0.1) : random_(seed), noise_(0, noise) {}
   Drift run(double ms) { return average.add(std::log(ms * 1e6 * noise_(random_)), 0.1); }
   double expected_ms() const { return std::exp(average.log_ns.mean) / 1e6; }
 
@@ -30,7 +30,7 @@ TEST_CASE("selector drift: a threefold slow-down is noticed within 12 runs, and 
   CAPTURE(before);
   for (unsigned seed = 0; seed < 100; ++seed) {
     CAPTURE(seed);
-    Device device(seed);
+    NoisyDevice device(seed);
     for (unsigned i = 0; i < before; ++i) device.run(2);
     int slower = 1;
     while (device.run(6) != Drift::slower && slower < 100) ++slower;
@@ -50,7 +50,7 @@ TEST_CASE("selector drift: a device that stays as it is gives at most one false 
   CAPTURE(noise);
   std::uint32_t alarms = 0;
   for (unsigned seed = 0; seed < 10; ++seed) {
-    Device device(seed, noise);
+    NoisyDevice device(seed, noise);
     for (int i = 0; i < 10'000; ++i) device.run(2);
     alarms += device.average.alarms;
   }
@@ -58,14 +58,14 @@ TEST_CASE("selector drift: a device that stays as it is gives at most one false 
 }
 
 TEST_CASE("selector drift: single disturbed runs neither alarm nor carry the average away", "[selector]") {
-  Device device(1);
+  NoisyDevice device(1);
   for (int i = 0; i < 2000; ++i) device.run(i % 20 == 19 ? 20 : 2);  // every twentieth takes ten times as long
   CHECK(device.average.alarms == 0);
   CHECK(device.expected_ms() == Approx(2).epsilon(0.2));
 }
 
 TEST_CASE("selector drift: an alarm widens the belief and forgets nothing else", "[selector]") {
-  Device device(3);
+  NoisyDevice device(3);
   for (int i = 0; i < 50; ++i) device.run(2);
   const double sure = device.average.mean_deviation(0.1);
   int runs = 0;
@@ -78,7 +78,7 @@ TEST_CASE("selector drift: an alarm widens the belief and forgets nothing else",
 }
 
 TEST_CASE("selector drift: few runs are not certain", "[selector]") {
-  Device one(1), many(1, 0.05);
+  NoisyDevice one(1), many(1, 0.05);
   one.run(2);
   for (int i = 0; i < 100; ++i) many.run(2);
   CHECK(RunAverage().mean_deviation(0.1) == Approx(0.3));

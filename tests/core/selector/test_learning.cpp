@@ -12,17 +12,6 @@
 using namespace kiln;
 using namespace kiln::test;
 
-namespace {
-
-std::unique_ptr<DeviceSelector> learning(const std::string& policy = "thompson", Log log = {}) {
-  SelectorContext context;
-  context.log = log;
-  context.config.policy = policy;
-  return selector_of("learning", context);
-}
-
-}  // namespace
-
 TEST_CASE("selector learning: the faster device is found, whatever the policy", "[selector]") {
   const auto policy = GENERATE("ema", "epsilon", "ucb", "thompson");
   CAPTURE(policy);
@@ -108,7 +97,7 @@ TEST_CASE("selector learning: the wait in the queue is not taken for the device'
 TEST_CASE("selector learning: what is not a fair run is not learned from", "[selector]") {
   Lines lines;
   const Fleet fleet({device_of("one", 1000), device_of("two", 1000)});
-  const auto selector = learning("ema", {&lines, LogLevel::warning});
+  const auto selector = learning("ema", 0.02, {&lines, LogLevel::warning});
   const KernelSpec spec = conv(64, 56);  // 0.23 GFLOP: 0.23 ms at the roof
   for (int i = 0; i < 5; ++i) {
     selector->record(spec, fleet[0], run_of(2), {});

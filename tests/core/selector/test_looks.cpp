@@ -5,16 +5,6 @@
 using namespace kiln;
 using namespace kiln::test;
 
-namespace {
-
-std::unique_ptr<DeviceSelector> learning(double exploration = 0.02) {
-  SelectorContext context;
-  context.config.exploration = exploration;
-  return selector_of("learning", context);
-}
-
-}  // namespace
-
 TEST_CASE("selector looks: every unknown candidate is looked at, and the reason says so", "[selector]") {
   const Fleet fleet({device_of("one"), device_of("two"), device_of("three")});
   const auto selector = learning();
@@ -79,7 +69,7 @@ TEST_CASE("selector looks: hopeless on a large shape is hopeless on a smaller on
 TEST_CASE("selector looks: hopeless on a small shape may win on a large one: tried when there is time for it",
           "[selector]") {
   const Fleet fleet({device_of("small"), device_of("large")});
-  const auto selector = learning(0.5);
+  const auto selector = learning("thompson", 0.5);
   // A device with a start-up cost of 2 ms that is then twenty times faster.
   const auto ms = [](std::int64_t side) {
     const double work = static_cast<double>(side * side) * 1e-3;

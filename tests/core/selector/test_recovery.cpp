@@ -12,13 +12,6 @@ using namespace kiln::test;
 
 namespace {
 
-std::unique_ptr<DeviceSelector> learning(const std::string& policy, double exploration = 0.02) {
-  SelectorContext context;
-  context.config.policy = policy;
-  context.config.exploration = exploration;
-  return selector_of("learning", context);
-}
-
 // Device 0 is by a quarter faster than device 1 at every shape.
 SimulatedWorld two_devices() {
   SimulatedWorld world = simulated_world(Times::independent, 2, 4, 1);

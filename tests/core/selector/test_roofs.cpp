@@ -10,12 +10,6 @@ namespace {
 
 const KernelSpec spec = conv(64, 56);  // 0.23 GFLOP: 0.23 ms at a roof of 1000
 
-std::unique_ptr<DeviceSelector> learning(const std::string& policy = "ema") {
-  SelectorContext context;
-  context.config.policy = policy;
-  return selector_of("learning", context);
-}
-
 JobTerms urgent() {
   JobTerms terms;
   terms.has_deadline = true;
@@ -26,7 +20,7 @@ JobTerms urgent() {
 
 TEST_CASE("selector roofs: a job with a deadline goes to what was measured, not to a promise", "[selector]") {
   const Fleet fleet({device_of("known", 1000), device_of("promising", 1000)});
-  const auto selector = learning();
+  const auto selector = learning("ema");
   const auto all = fleet.candidates();
   for (int i = 0; i < 4; ++i) selector->record(spec, fleet[0], run_of(3), {});
   for (int i = 0; i < 20; ++i) CHECK(selector->select(spec, all, urgent())->candidate == 0);
@@ -35,7 +29,7 @@ TEST_CASE("selector roofs: a job with a deadline goes to what was measured, not 
 
 TEST_CASE("selector roofs: where no device was measured the higher roof serves a job with a deadline", "[selector]") {
   const Fleet fleet({device_of("low", 100), device_of("high", 1000), device_of("untold")});
-  const auto choice = learning()->select(spec, fleet.candidates(), urgent());
+  const auto choice = learning("ema")->select(spec, fleet.candidates(), urgent());
   CHECK(choice->candidate == 1);
   CHECK_THAT(choice->because, Catch::Contains("by the roof of the device"));
 }
@@ -64,7 +58,7 @@ TEST_CASE("selector roofs: a device from whose looks nothing came back is left, 
 
 TEST_CASE("selector roofs: a comparison that rests on runs is preferred, however unsure it is", "[selector]") {
   const Fleet fleet({device_of("one", 1000), device_of("two", 1000)});
-  const auto selector = learning();
+  const auto selector = learning("ema");
   for (int i = 0; i < 4; ++i) {
     selector->record(conv(8, 7), fleet[0], run_of(0.1), {});
     selector->record(conv(8, 7), fleet[1], run_of(0.4), {});
@@ -79,7 +73,7 @@ TEST_CASE("selector roofs: a job does not wait for a compiler because of a promi
   DeviceInfo compiled = device_of("compiled", 1000);
   compiled.serializes = true;
   const Fleet fleet({device_of("at hand", 1000), compiled});
-  const auto selector = learning();
+  const auto selector = learning("ema");
   JobTerms terms;
   terms.can_build_ahead = true;
   auto all = fleet.candidates();

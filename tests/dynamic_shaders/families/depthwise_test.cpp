@@ -7,7 +7,7 @@
 namespace kiln::dynamic_shaders {
 namespace {
 
-Conv2dSpec draw_shape(Dice& dice) {
+Conv2dSpec draw_depthwise_shape(Dice& dice) {
   Conv2dSpec spec;
   spec.n = dice.one_of({1, 1, 2});
   spec.c = spec.k = spec.groups = dice.one_of({4, 8, 20, 33});
@@ -40,7 +40,7 @@ void check_depthwise(std::string_view family, std::uint64_t seed) {
   Dice dice(seed);
   for (std::size_t done = 0, attempt = 0; done < shapes_wanted(); ++attempt) {
     REQUIRE(attempt < 100 * shapes_wanted());
-    const Conv2dSpec spec = draw_shape(dice);
+    const Conv2dSpec spec = draw_depthwise_shape(dice);
     if (!validate(KernelSpec(spec)).ok()) continue;
     const std::vector<Depthwise> choices = choices_for(spec, info, family);
     if (choices.empty()) continue;

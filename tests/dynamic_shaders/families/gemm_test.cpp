@@ -17,7 +17,7 @@ GemmSpec draw_product(Dice& dice) {
   return spec;
 }
 
-GemmBlocking draw_blocking(Dice& dice) {
+GemmBlocking draw_gemm_blocking(Dice& dice) {
   return {dice.one_of({1, 2, 3, 4, 8, 16}), dice.one_of({1, 2, 4}), dice.one_of({1, 8, 16, 32}),
           dice.one_of({View::storage, View::texels, View::image})};
 }
@@ -36,7 +36,7 @@ TEST_CASE("gemm/blocked: random products are right, whatever the block leaves ov
   for (std::size_t done = 0, attempt = 0; done < shapes_wanted(); ++attempt) {
     REQUIRE(attempt < 100 * shapes_wanted());
     const GemmSpec spec = draw_product(dice);
-    const GemmBlocking blocking = draw_blocking(dice);
+    const GemmBlocking blocking = draw_gemm_blocking(dice);
     if (!check(spec, blocking, info).ok()) continue;
     INFO(canonical_text(spec) << " by " << gemm_variant(blocking));
     CHECK(gemm_blocking_of(gemm_variant(blocking)) == blocking);

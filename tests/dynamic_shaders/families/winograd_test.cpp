@@ -7,7 +7,7 @@
 namespace kiln::dynamic_shaders {
 namespace {
 
-Conv2dSpec draw_shape(Dice& dice) {
+Conv2dSpec draw_winograd_shape(Dice& dice) {
   Conv2dSpec spec;
   spec.n = dice.one_of({1, 1, 2});
   spec.c = dice.one_of({1, 3, 8, 17});
@@ -23,7 +23,7 @@ Conv2dSpec draw_shape(Dice& dice) {
   return spec;
 }
 
-Blocking draw_blocking(Dice& dice) {
+Blocking draw_winograd_blocking(Dice& dice) {
   return {dice.one_of({Lanes::channels, Lanes::places, Lanes::groups}),
           dice.one_of<std::int64_t>({4, 8, 16}),
           dice.one_of<std::int64_t>({4, 8, 12}),
@@ -40,8 +40,8 @@ void check_winograd_family(std::int64_t m, std::uint64_t seed) {
   const DeviceInfo& info = device_under_test()->info();
   Dice dice(seed);
   for (std::size_t i = 0; i < shapes_wanted(); ++i) {
-    const Conv2dSpec spec = draw_shape(dice);
-    Blocking blocking = draw_blocking(dice);
+    const Conv2dSpec spec = draw_winograd_shape(dice);
+    Blocking blocking = draw_winograd_blocking(dice);
     if (spec.c % 4 != 0) blocking.rows = Rows::looped;
     INFO(canonical_text(spec) << " by f" << m << " " << to_text(blocking));
     const auto plan = winograd(spec, m, blocking, info, Dialect::glsl);
@@ -60,13 +60,13 @@ TEST_CASE("winograd/f4: random shapes are right within the error that is allowed
 TEST_CASE("winograd: it is refused where the spec does not allow it or it does not exist") {
   if (device_under_test() == nullptr) return;
   Dice dice(71);
-  const Conv2dSpec allowed = draw_shape(dice);
+  const Conv2dSpec allowed = draw_winograd_shape(dice);
   std::vector<Conv2dSpec> others(5, allowed);
   others[0].accuracy = Accuracy::direct, others[1].stride_x = 2, others[2].dilation_y = 2, others[3].r = 2;
   others[4].c = others[4].k = others[4].groups = 2;
   for (const Conv2dSpec& spec : others) {
     INFO(canonical_text(spec));
-    const auto plan = winograd(spec, 4, draw_blocking(dice), device_under_test()->info(), Dialect::glsl);
+    const auto plan = winograd(spec, 4, draw_winograd_blocking(dice), device_under_test()->info(), Dialect::glsl);
     REQUIRE_FALSE(plan.has_value());
     CHECK(plan.error().code == StatusCode::unsupported);
   }

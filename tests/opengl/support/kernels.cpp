@@ -22,6 +22,8 @@ Device& OpenGl::device() {
   return *device_;
 }
 
+PluginSettings with_wrapping_egl() { return {{"egl_library", std::string(KILN_WRAPPING_EGL)}}; }
+
 KernelSource saxpy() {
   KernelSource source;
   source.dialect = Dialect::glsl;

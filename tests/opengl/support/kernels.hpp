@@ -25,6 +25,9 @@ class OpenGl {
   std::shared_ptr<Device> device_;
 };
 
+// That the plugin loads the libEGL of wrapping_egl.hpp.
+PluginSettings with_wrapping_egl();
+
 KernelSource saxpy();                     // y = A * x + y; constant A = 2.5; 64 lanes
 KernelSource square_into_scratch();       // 0: in, 1: scratch = in²
 KernelSource add_neighbour();             // 0: scratch, 1: out[i] = scratch[i] + scratch[i ^ 1]

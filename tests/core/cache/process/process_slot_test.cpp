@@ -8,7 +8,7 @@
 namespace kiln::test {
 namespace {
 
-std::string text_of(const MarkText& text) { return {text.data(), text.size()}; }
+std::string mark_line(const MarkText& text) { return {text.data(), text.size()}; }
 
 TEST_CASE("cache::process_slot: a slot names its process and its marks, in lines that people can read") {
   const Digest one = sha256("one"), two = sha256("two");
@@ -17,8 +17,8 @@ TEST_CASE("cache::process_slot: a slot names its process and its marks, in lines
   CHECK(slot.starts_with("process 1234 since 1700000000 "));
   CHECK(pid_of_slot(slot) == 1234);
   CHECK(marks_of_slot(slot).empty());
-  const std::string loading = text_of(encode_mark({Doing::loading, one, 1700000001}));
-  const std::string building = text_of(encode_mark({Doing::building, two, 5}));
+  const std::string loading = mark_line(encode_mark({Doing::loading, one, 1700000001}));
+  const std::string building = mark_line(encode_mark({Doing::building, two, 5}));
   CHECK(loading.starts_with("loading  " + one.hex() + " 1700000001 "));
   CHECK(building.back() == '\n');
   slot.replace(slot_header_bytes, mark_bytes, loading);
@@ -36,10 +36,10 @@ TEST_CASE("cache::process_slot: nobody's slot, no mark, and what is cut off or a
   CHECK_FALSE(pid_of_slot(encode_slot(0, 0)));
   CHECK_FALSE(pid_of_slot(""));
   CHECK_FALSE(pid_of_slot(std::string(slot_bytes, '\0')));
-  CHECK_FALSE(decode_mark(text_of(no_mark())));
+  CHECK_FALSE(decode_mark(mark_line(no_mark())));
   CHECK(marks_of_slot("").empty());
   CHECK(marks_of_slot(std::string(slot_bytes, '\xff')).empty());
-  const std::string mark = text_of(encode_mark({Doing::loading, sha256("one"), 7}));
+  const std::string mark = mark_line(encode_mark({Doing::loading, sha256("one"), 7}));
   for (std::size_t size = 0; size < mark.size(); ++size) CHECK_FALSE(decode_mark(mark.substr(0, size)));
   for (const std::size_t at : {0u, 8u, 9u, 72u, 74u}) {
     std::string altered = mark;

@@ -18,7 +18,7 @@
 namespace kiln::test {
 namespace {
 
-std::string text_of(const std::filesystem::path& path) {
+std::string table_text(const std::filesystem::path& path) {
   const auto bytes = contents(path);
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -41,12 +41,12 @@ TEST_CASE("cache::process_table: it says who is there, and forgets them when the
   {
     const auto cache = folder.open();
     REQUIRE(acquire(*cache, "one", folder.device));
-    CHECK(text_of(folder.table).starts_with("process " + std::to_string(getpid()) + " since "));
+    CHECK(table_text(folder.table).starts_with("process " + std::to_string(getpid()) + " since "));
     const auto other = folder.open();
     REQUIRE(acquire(*other, "one", folder.device));
-    CHECK(text_of(folder.table).substr(slot_bytes).starts_with("process " + std::to_string(getpid()) + " since "));
+    CHECK(table_text(folder.table).substr(slot_bytes).starts_with("process " + std::to_string(getpid()) + " since "));
   }
-  CHECK(text_of(folder.table).find("process ") == std::string::npos);
+  CHECK(table_text(folder.table).find("process ") == std::string::npos);
 }
 
 TEST_CASE("cache::process_table: a hundred processes one after another, killed or not, leave one slot") {
@@ -70,7 +70,7 @@ TEST_CASE("cache::process_table: a hundred processes one after another, killed o
 TEST_CASE("cache::process_table: it says who builds what") {
   Folder folder;
   std::string during;
-  folder.device.on_build = [&](const KernelSource&) { during = text_of(folder.table); };
+  folder.device.on_build = [&](const KernelSource&) { during = table_text(folder.table); };
   REQUIRE(acquire(*folder.open(), "two", folder.device));
   CHECK(during.find("building " + key_for("two", folder.device).digest.hex()) != std::string::npos);
 }

@@ -133,13 +133,13 @@ Ran run(const Handed& handed, std::vector<std::size_t> choices) {
   return here->ran;
 }
 
-struct Explored {
+struct ExploredSchedules {
   std::size_t runs = 0, overtaken = 0, points = 0;
 };
 
 // Every schedule that passes over somebody at most `delays` times.
-Explored explore(const Handed& handed, std::size_t delays) {
-  Explored explored;
+ExploredSchedules explore_schedules(const Handed& handed, std::size_t delays) {
+  ExploredSchedules explored;
   std::vector<std::vector<std::size_t>> open{{}};
   while (!open.empty()) {
     const std::vector<std::size_t> choices = std::move(open.back());
@@ -177,7 +177,7 @@ TEST_CASE("hand-over: the queue's threads lose no wake-up and no result in any o
   SECTION("a long result overtakes") { name = "long", handed.long_copies = true, handed.overtakes = 2; }
   SECTION("one is cancelled") { name = "cancelled", handed.long_copies = true, handed.cancels = 2; }
   SECTION("the device is lost") { name = "lost", handed.long_copies = true, handed.loses = true; }
-  const Explored explored = explore(handed, is_long() && !is_sanitized ? 2 : 1);
+  const ExploredSchedules explored = explore_schedules(handed, is_long() && !is_sanitized ? 2 : 1);
   CHECK(explored.runs > 20);
   WARN(name << ": " << explored.runs << " runs, up to " << explored.points << " points, overtaken in "
             << explored.overtaken);
@@ -190,7 +190,7 @@ TEST_CASE("hand-over: likewise two jobs with twice as many delays", "[executor][
   handed.long_copies = GENERATE(false, true);
   handed.slow_device = GENERATE(false, true);
   if (!(handed.long_copies && handed.slow_device) && !is_long()) return;
-  const Explored explored = explore(handed, is_sanitized ? 1 : 2);
+  const ExploredSchedules explored = explore_schedules(handed, is_sanitized ? 1 : 2);
   CHECK(explored.runs > 20);
   WARN("two jobs, one slot, long copies " << handed.long_copies << ", slow device " << handed.slow_device << ": "
                                           << explored.runs << " runs, up to " << explored.points << " points");
