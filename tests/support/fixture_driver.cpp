@@ -1,5 +1,9 @@
 #include "support/fixture_driver.hpp"
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
 namespace kiln::support {
 namespace {
 
@@ -19,6 +23,15 @@ ConfigKey boolean(const char* name, bool fallback, const char* help) {
   return {name, ConfigType::boolean, fallback, help, {}, {}, {}};
 }
 
+// As Mesa: a file in the folder that the environment names.
+Status write_own_cache() {
+  const char* const folder = std::getenv("MESA_SHADER_CACHE_DIR");
+  if (folder == nullptr) return internal_error("fixture driver: MESA_SHADER_CACHE_DIR is not set");
+  std::ofstream file(std::filesystem::path(folder) / "code");
+  file << "machine code";
+  return file.flush() ? Status() : io_error("fixture driver: no file can be written in " + std::string(folder));
+}
+
 }  // namespace
 
 std::vector<ConfigKey> fixture_config_keys() {
@@ -36,6 +49,13 @@ std::vector<ConfigKey> fixture_config_keys() {
       integer("lose_at", 0, 1e9, "the submission that loses the device, counted from 1; 0: none"),
       boolean("hang", false, "submissions never finish"),
       boolean("opencl_c", false, "users' kernels in OpenCL C are taken, each the name of a fixture program"),
+      {"driver_cache",
+       ConfigType::text,
+       std::string("none"),
+       "whether the driver has a cache of its own, to which each build writes a file",
+       {},
+       {},
+       {"none", "adopted"}},
   };
 }
 
@@ -51,6 +71,8 @@ FixtureDriver::FixtureDriver(const DriverContext& context) {
     options.info.roof_gflops = static_cast<double>(setting<std::int64_t>(context, "roof_mflops", 0)) / 1e3;
     options.build_time = std::chrono::milliseconds(setting<std::int64_t>(context, "build_ms", 0));
     options.run_time = std::chrono::milliseconds(setting<std::int64_t>(context, "run_ms", 0));
+    options.info.driver_cache = setting<std::string>(context, "driver_cache", "none");
+    if (options.info.driver_cache == "adopted") options.on_build = write_own_cache;
     options.counters = context.counters;
     options.controls->fail_build = setting(context, "fail_build", false);
     options.controls->refuse_load = setting(context, "refuse_load", false);

@@ -13,7 +13,7 @@
 namespace kiln::support {
 
 // devices, build_ms, run_ms, fail_build, refuse_load, serializes, roof_mflops, fail_at, wrong_at, idle_at, lose_at,
-// hang, opencl_c.
+// hang, opencl_c, driver_cache.
 std::vector<ConfigKey> fixture_config_keys();
 
 class FixtureDriver final : public Driver {
