@@ -287,6 +287,14 @@ TEST_CASE("runtime: a job that takes too long names its limit and where it was s
     fixture.config.origins["executor.timeout"].place = {"some.toml", 11, 3};
     CHECK_THAT(message(), Contains("([executor] timeout, some.toml:11)"));
   }
+  SECTION("the environment") {
+    fixture.config.origins["executor.timeout"].place = {"KILN_EXECUTOR_TIMEOUT", 0, 0};
+    CHECK_THAT(message(), Contains("([executor] timeout, KILN_EXECUTOR_TIMEOUT)"));
+  }
+  SECTION("a job without a name") {
+    request.name.clear();
+    CHECK_THAT(message(), Contains("job took longer than 1 ns ("));
+  }
   SECTION("the request's own") {
     request.timeout = std::chrono::nanoseconds(2);
     CHECK_THAT(message(), Contains("than 2 ns (the timeout of its request)"));
