@@ -85,6 +85,22 @@ TEST_CASE("runtime::NoteStore: without a folder, a key or leave to write it keep
   CHECK_FALSE(std::filesystem::exists(place.temporary.path() / "cache"));
 }
 
+TEST_CASE("runtime::NoteStore: a store that is only read finds what others keep, and makes no key",
+          "[runtime][notes]") {
+  Place place;
+  NoteStore(place.config, "cpu").keep("a", bytes_of("1"));
+  place.config.read_only = true;
+  NoteStore reader(place.config, "cpu");
+  CHECK(reader.find("a") == bytes_of("1"));
+  reader.keep("a", bytes_of("2"));
+  reader.keep("b", bytes_of("2"));
+  CHECK(reader.find("a") == bytes_of("1"));
+  CHECK(reader.find("b") == std::nullopt);
+  place.config.key_file = place.temporary.path() / "state" / "another key";
+  CHECK(NoteStore(place.config, "cpu").find("a") == std::nullopt);
+  CHECK_FALSE(std::filesystem::exists(place.config.key_file));
+}
+
 TEST_CASE("runtime::NoteStore: a note beyond 64 KiB is not kept", "[runtime][notes]") {
   const NoteFolder place;
   NoteStore store(place.config, "cpu");
