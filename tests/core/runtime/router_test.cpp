@@ -1,7 +1,13 @@
 // Which device serves a request, and what a caller is told where another one does or none can.
-#include "core/runtime/runtime_fixture.hpp"
+#include "core/runtime/pipeline_chain.hpp"
+#include "core/runtime/told_selector.hpp"
 
 #include <catch2/catch.hpp>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
 
 using namespace kiln;
 using namespace kiln::test;
@@ -149,7 +155,12 @@ TEST_CASE("runtime: no device at all is unavailable, with every reason") {
   const RunReport report = fixture.runtime().run(request);
   CHECK(report.status.code == StatusCode::unavailable);
   CHECK(report.device.id.empty());
-  CHECK_THAT(report.status.message, Contains("no alpha"));
+  CHECK(report.status.message == "no device can serve:\n  device alpha: no alpha\n  device beta: no beta");
+  const auto explained = fixture.runtime().explain(request);
+  REQUIRE_FALSE(explained);
+  CHECK(explained.error().message == report.status.message);
+  request.device.clear();
+  CHECK(fixture.runtime().run(request).status.message == report.status.message);
 }
 
 TEST_CASE("runtime: where no device takes a program, the error has the reason of each, of the asked one first") {
@@ -165,4 +176,163 @@ TEST_CASE("runtime: where no device takes a program, the error has the reason of
   CHECK_THAT(report.status.message, Catch::StartsWith("alpha: ") &&
                                         Contains(lost ? "lost" : "the program needs what the device lacks") &&
                                         Contains("; other devices: beta: fixture compiler: 1:1: error: told to fail"));
+  CHECK_THAT(report.status.message, !Contains("alpha: alpha: "));
+}
+
+TEST_CASE("runtime: where all devices are set aside, the one that is asked for is tried first") {
+  RuntimeFixture fixture;
+  for (const char* name : {"alpha", "beta"}) {
+    fixture.controls(name).lose_at = 1;
+    fixture.controls(name).comes_back = true;
+  }
+  const std::string asked = GENERATE(as<std::string>(), "alpha", "beta");
+  const bool by_request = GENERATE(false, true);
+  CAPTURE(asked, by_request);
+  RunRequest request = small_conv2d();
+  (by_request ? request.device : fixture.config.device.prefer) = asked;
+  const RunReport report = fixture.runtime().run(request);
+  REQUIRE(report.status.text() == "ok");
+  CHECK(report.device.id == asked);
+  CHECK(report.verified == true);
+  const std::string other = asked == "alpha" ? "beta" : "alpha";
+  REQUIRE(report.notes.size() >= 2);
+  CHECK_THAT(report.notes[0], Catch::StartsWith(asked + " cannot serve: ") && Contains("(set aside for 1.0 s)"));
+  CHECK_THAT(report.notes[1], Catch::StartsWith(other + " cannot serve: ") && Contains("(set aside for 1.0 s)"));
+}
+
+TEST_CASE("runtime: with fallback = never a job is run again on its device once, and nowhere else") {
+  RuntimeFixture fixture;
+  fixture.config.device.fallback = Fallback::never;
+  RunRequest request = small_conv2d();
+  request.device = "alpha";
+  SECTION("the device comes back") {
+    fixture.controls("alpha").comes_back = true;
+    fixture.controls("alpha").lose_at = 1;
+    const RunReport report = fixture.runtime().run(request);
+    REQUIRE(report.status.text() == "ok");
+    CHECK(report.device.id == "alpha");
+    REQUIRE(report.notes.size() == 2);
+    CHECK_THAT(report.notes[0], Catch::StartsWith("alpha: ") &&
+                                    Catch::EndsWith("alpha: the fixture device was lost; the job is run again"));
+    CHECK_THAT(report.notes[1], Catch::StartsWith("device alpha: set aside for another ") &&
+                                    Catch::EndsWith("alpha: the fixture device was lost; tried again"));
+  }
+  SECTION("it does not") {
+    fixture.controls("alpha").lose_at = 1;
+    const RunReport report = fixture.runtime().run(request);
+    CHECK(report.status.code == StatusCode::device_lost);
+    CHECK_THAT(report.status.message, Catch::StartsWith("fallback = \"never\": ") &&
+                                          Catch::EndsWith("alpha: the fixture device was lost"));
+    CHECK(report.runs == 0);
+  }
+  CHECK(fixture.controls("beta").submits == 0);
+}
+
+TEST_CASE("runtime: with fallback = never another device does what a chosen one cannot, not what was asked of it") {
+  Told told;
+  RuntimeFixture fixture;
+  ToldSelector::serve(fixture, told);  // takes beta
+  fixture.config.device.fallback = Fallback::never;
+  fixture.controls("beta").lacks = true;
+  RunRequest request = small_conv2d();
+  const RunReport report = fixture.runtime().run(request);
+  REQUIRE(report.status.text() == "ok");
+  CHECK(report.device.id == "alpha");
+  REQUIRE(report.notes.size() == 1);
+  CHECK_THAT(report.notes[0], Catch::StartsWith("beta cannot serve: ") &&
+                                  Catch::EndsWith("the program needs what the device lacks"));
+  for (const DeviceInfo& device : fixture.runtime().known_devices()) CHECK(device.usable);
+  request.device = "beta";
+  const RunReport refused = fixture.runtime().run(request);
+  CHECK(refused.status.code == StatusCode::unsupported);
+  CHECK_THAT(refused.status.message, Catch::StartsWith("fallback = \"never\": "));
+}
+
+TEST_CASE("runtime: a device is chosen because it was asked for, or because no other can serve") {
+  RuntimeFixture fixture;
+  RunRequest request = small_conv2d();
+  SECTION("by the request") { request.device = "beta"; }
+  SECTION("by the configuration") { fixture.config.device.prefer = "beta"; }
+  SECTION("by nobody") {
+    fixture.options("alpha").info.usable = false;
+    fixture.options("alpha").info.why_not = "unplugged by the test";
+  }
+  const bool asked = fixture.options("alpha").info.usable;
+  const RunReport report = fixture.runtime().run(request);
+  REQUIRE(report.status.text() == "ok");
+  CHECK(report.device.id == "beta");
+  CHECK(report.selected_because == (asked ? "requested" : "the only device that can serve"));
+  CHECK(report.notes.empty());
+}
+
+TEST_CASE("runtime: a driver that cannot start is the reason why another device serves what is asked of its own") {
+  RuntimeFixture fixture;
+  const Status added = fixture.registry.add_driver("test", "broken", [](const DriverContext&) {
+    return Result<std::unique_ptr<Driver>>(unavailable("no library"));
+  });
+  REQUIRE(added.ok());
+  RunRequest request = small_conv2d();
+  request.device = "broken:0";
+  const RunReport report = fixture.runtime().run(request);
+  REQUIRE(report.status.text() == "ok");
+  CHECK(report.notes == std::vector<std::string>{"device broken:0: no library"});
+  const auto explained = fixture.runtime().explain(request);
+  REQUIRE(explained);
+  REQUIRE_FALSE(explained->words.empty());
+  CHECK(explained->words.back() == "device broken:0: no library");
+  for (const char* name : {"alpha", "beta"}) fixture.controls(name).fail_build = true;
+  std::get<Conv2dSpec>(request.spec).activation = Activation::relu;
+  const RunReport refused = fixture.runtime().run(request);
+  CHECK(refused.status.code == StatusCode::invalid_argument);
+  CHECK_THAT(refused.status.message,
+             Catch::StartsWith("device broken:0: no library; other devices: ") && Contains("told to fail"));
+}
+
+TEST_CASE("runtime: a device that is set aside is among the notes of a job that could have used it") {
+  RuntimeFixture fixture;
+  fixture.controls("alpha").lose_at = 1;
+  RunRequest request = small_conv2d();
+  request.device = "alpha";
+  REQUIRE(fixture.runtime().run(request).device.id == "beta");
+  request.device.clear();
+  const RunReport report = fixture.runtime().run(request);
+  REQUIRE(report.status.text() == "ok");
+  CHECK(report.device.id == "beta");
+  REQUIRE(report.notes.size() == 1);
+  CHECK_THAT(report.notes[0], Catch::StartsWith("alpha: set aside for another "));
+}
+
+TEST_CASE("runtime: the selector is told the terms of a job, and which devices are not ready for it") {
+  Told told;
+  RuntimeFixture fixture;
+  ToldSelector::serve(fixture, told);  // takes beta
+  fixture.config.selector.serve_while_building = GENERATE(true, false);
+  Runtime& runtime = fixture.runtime();
+  RunRequest request = small_conv2d();
+  request.repeat = 0;
+  REQUIRE(runtime.run(request).status.text() == "ok");
+  request.repeat = 4;
+  request.timeout = std::chrono::seconds(60);
+  REQUIRE(runtime.run(request).status.text() == "ok");
+  REQUIRE(told.terms.size() == 2);
+  CHECK(told.terms[0].repeat == 1);
+  CHECK_FALSE(told.terms[0].has_deadline);
+  CHECK(told.terms[0].can_build_ahead == fixture.config.selector.serve_while_building);
+  CHECK(told.cold[0] == std::vector<bool>{true, true});
+  CHECK(told.terms[1].repeat == 4);
+  CHECK(told.terms[1].has_deadline);
+  CHECK(told.cold[1] == std::vector<bool>{true, false});
+
+  REQUIRE(runtime.record({small_gemm()}));
+  REQUIRE(told.terms.size() == 3);
+  CHECK(told.terms[2].has_deadline);  // many replays may follow
+  const Chain chain;
+  PipelineRequest pipeline = chain.on_beta();
+  pipeline.device.clear();
+  for (int run = 0; run < 2; ++run) REQUIRE(runtime.run(pipeline).status.text() == "ok");
+  REQUIRE(told.terms.size() == 5);
+  CHECK_FALSE(told.terms[3].can_build_ahead);
+  CHECK_FALSE(told.terms[3].has_deadline);
+  CHECK(told.cold[3] == std::vector<bool>{true, true});
+  CHECK(told.cold[4] == std::vector<bool>{true, false});
 }

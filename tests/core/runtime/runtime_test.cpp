@@ -2,12 +2,19 @@
 #include "core/runtime/told_selector.hpp"
 #include "support/forwarding_cache.hpp"
 
+#include <kiln/kernel_parameters.hpp>
+
 #include <catch2/catch.hpp>
 
 #include <atomic>
 #include <filesystem>
 #include <future>
+#include <memory>
+#include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
+#include <vector>
 
 using namespace kiln;
 using namespace kiln::test;
@@ -187,6 +194,154 @@ TEST_CASE("runtime: if a kernel variant cannot be built, the next one is used an
     CHECK(report.status.code == StatusCode::invalid_argument);
     CHECK(builds == 1);
   }
+}
+
+namespace {
+
+// Plans as another generator does, but a kernel's own in its first variant; GLSL too.
+class FirstVariant final : public KernelGenerator {
+ public:
+  explicit FirstVariant(std::unique_ptr<KernelGenerator> plans) : plans_(std::move(plans)) {}
+
+  // Makes it the generator of the fixture.
+  static void serve(RuntimeFixture& fixture) {
+    const GeneratorFactory make = fixture.registry.generators("forwarder").value().front()->make;
+    const Status added = fixture.registry.add_generator(
+        "test", "first_variant", {Dialect::library, Dialect::opencl_c, Dialect::glsl},
+        [make](const GeneratorContext& context) -> Result<std::unique_ptr<KernelGenerator>> {
+          auto plans = make(context);
+          if (!plans) return plans;
+          return std::unique_ptr<KernelGenerator>(std::make_unique<FirstVariant>(std::move(*plans)));
+        });
+    REQUIRE(added.ok());
+    fixture.config.generator.name = "first_variant";
+  }
+
+  std::span<const Dialect> dialects() const noexcept override { return dialects_; }
+  Result<KernelPlan> generate(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect) noexcept override {
+    const auto* kernel = std::get_if<UserKernelSpec>(&spec);
+    if (kernel == nullptr || kernel->parameters.empty()) return plans_->generate(spec, device, dialect);
+    return plans_->generate_variant(spec, device, dialect, variants_of(*kernel).front());
+  }
+  Result<KernelPlan> generate_variant(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect,
+                                      std::string_view variant) noexcept override {
+    return plans_->generate_variant(spec, device, dialect, variant);
+  }
+  void record(const KernelSpec&, const DeviceInfo&, std::string_view, const Measurement&) noexcept override {}
+
+ private:
+  const std::unique_ptr<KernelGenerator> plans_;
+  Dialect dialects_[3] = {Dialect::library, Dialect::opencl_c, Dialect::glsl};
+};
+
+RunRequest add_one_on_alpha(Dialect dialect) {
+  UserKernelSpec spec;
+  spec.path = "add_one";
+  spec.text = "add_one";
+  spec.dialect = dialect;
+  spec.bindings = {{Access::read_write, 64}};
+  RunRequest request;
+  request.spec = spec;
+  request.device = "alpha";
+  request.tensors = {{HostTensor::create(DType::f32, {16}).value(), nullptr}};
+  return request;
+}
+
+}  // namespace
+
+TEST_CASE("runtime: where one variant alone cannot be built its error is told, and each variant is tried once") {
+  RuntimeFixture fixture;
+  FirstVariant::serve(fixture);
+  fixture.config.device.fallback = Fallback::never;
+  fixture.options("alpha").info.dialects = {Dialect::library, Dialect::opencl_c};
+  int builds = 0, failures = 99;
+  fixture.options("alpha").on_build = [&] {
+    return ++builds <= failures ? invalid_argument("build " + std::to_string(builds)) : Status();
+  };
+  RunRequest request = add_one_on_alpha(Dialect::opencl_c);
+  auto& texts = std::get<UserKernelSpec>(request.spec).parameters.emplace_back().texts;
+  std::get<UserKernelSpec>(request.spec).parameters[0].name = "TILE";
+  SECTION("the only one") {
+    texts = {"8"};
+    const RunReport report = fixture.runtime().run(request);
+    CHECK(report.status.code == StatusCode::invalid_argument);
+    CHECK_THAT(report.status.message, Contains("build 1") && !Contains("variants can run here"));
+    CHECK(report.variant == "user:TILE=8");
+    CHECK(builds == 1);
+  }
+  SECTION("both") {
+    texts = {"8", "16"};
+    const RunReport report = fixture.runtime().run(request);
+    CHECK(report.status.code == StatusCode::invalid_argument);
+    const std::string reasons = "none of the 2 variants can run here: user:TILE=8: invalid_argument: ";
+    CHECK_THAT(report.status.message, Contains(reasons) && Contains("; user:TILE=16: invalid_argument: "));
+    CHECK(report.variant == "user:TILE=8");
+    CHECK(builds == 2);
+  }
+  SECTION("the first of two") {
+    texts = {"8", "16"};
+    failures = 1;
+    const RunReport report = fixture.runtime().run(request);
+    CHECK(report.status.text() == "ok");
+    CHECK(report.variant == "user:TILE=16");
+    CHECK(builds == 2);
+  }
+}
+
+TEST_CASE("runtime: where a device does not report a program's interface, tensors are bound by position alone") {
+  RuntimeFixture fixture;
+  FirstVariant::serve(fixture);
+  fixture.config.device.fallback = Fallback::never;
+  fixture.options("alpha").info.dialects = {Dialect::library, Dialect::glsl};
+  RunRequest request = add_one_on_alpha(Dialect::glsl);
+  auto& spec = std::get<UserKernelSpec>(request.spec);
+  CHECK(fixture.runtime().run(request).status.text() == "ok");
+  CHECK(request.tensors[0].host->as<float>()[15] == 1);
+  SECTION("a name") { spec.bindings[0].name = "Data"; }
+  SECTION("a number") { spec.bindings[0].number = 0; }
+  SECTION("a uniform") {
+    spec.uniforms.push_back({"scale", UserKernelSpec::Uniform::Type::number, {}});
+    request.tensors.push_back({HostTensor::create(DType::f64, {1}).value(), nullptr});
+  }
+  const RunReport report = fixture.runtime().run(request);
+  CHECK(report.status.code == StatusCode::unsupported);
+  CHECK_THAT(report.status.message, Contains("kernel add_one: the device does not report the interface of a program"));
+  CHECK(fixture.controls("alpha").runs == 1);
+}
+
+TEST_CASE("runtime: warming jobs builds each program once, at most as many as asked, and names what does not fit") {
+  RuntimeFixture fixture;
+  Runtime& runtime = fixture.runtime();
+  WarmRequest warm;
+  warm.device = "alpha";
+  const KernelSpec conv = small_conv2d().spec, product = small_gemm().spec;
+  const KernelSpec foreign = add_one_on_alpha(Dialect::glsl).spec;  // which no generator writes
+  warm.jobs = {{"first", conv}, {"foreign", foreign}, {"same", conv}, {"product", product}};
+  warm.most = 1;
+  const auto one = runtime.warm(warm);
+  REQUIRE(one);
+  CHECK(one->found == 1);
+  CHECK(one->built == 1);
+  CHECK(one->ready == 1);
+  CHECK(one->unfitted == std::vector<std::string>{"foreign"});
+  warm.most = 9;
+  const auto all = runtime.warm(warm);
+  REQUIRE(all);
+  CHECK(all->found == 2);
+  CHECK(all->linked == 2);
+  CHECK(all->built == 1);
+  CHECK(all->failed == 0);
+  CHECK(fixture.controls("alpha").builds == 2);
+
+  fixture.controls("alpha").fail_build = true;
+  Conv2dSpec other = std::get<Conv2dSpec>(conv);
+  other.activation = Activation::relu;
+  warm.jobs = {{"other", other}, {"first", conv}};
+  const auto failed = runtime.warm(warm);
+  REQUIRE(failed);
+  CHECK(failed->linked == 1);
+  CHECK(failed->failed == 1);
+  CHECK_THAT(failed->first_failure.message, Contains("program 'other/forwarded'") && Contains("told to fail"));
 }
 
 TEST_CASE("runtime: requests that do not fit their spec are told both sides") {

@@ -23,7 +23,9 @@ struct ToldRun {
 
 struct Told {
   std::mutex mutex;
-  std::vector<std::string> selected;  // operation and shape
+  std::vector<std::string> selected;    // operation and shape
+  std::vector<JobTerms> terms;          // of each selection
+  std::vector<std::vector<bool>> cold;  // of each selection, by candidate
   std::vector<ToldRun> runs;
 };
 
@@ -41,9 +43,12 @@ class ToldSelector final : public DeviceSelector {
   }
 
   Result<Choice> select(const ShapeBucket& work, std::span<const Candidate> candidates,
-                        const JobTerms&) noexcept override {
+                        const JobTerms& terms) noexcept override {
     const std::lock_guard lock(told_.mutex);
     told_.selected.push_back(work.operation + " " + work.shape);
+    told_.terms.push_back(terms);
+    std::vector<bool>& cold = told_.cold.emplace_back();
+    for (const Candidate& candidate : candidates) cold.push_back(candidate.cold);
     return Choice{candidates.size() - 1, "the last", std::nullopt};
   }
   Result<Explanation> explain(const ShapeBucket&, std::span<const Candidate>, const JobTerms&) noexcept override {
