@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
 
 using namespace kiln;
 using namespace kiln::test;
@@ -38,7 +41,15 @@ TEST_CASE("pipeline: its steps run as one submission, and its result is that of 
   CHECK(report.flops == Approx(4 * flops(chain.pipeline.steps[0].spec)));
   CHECK(report.intermediate_bytes == 2 * 108 * sizeof(float));  // three tensors, two at one time
   CHECK(report.live_bytes == report.intermediate_bytes);
+  CHECK(report.bytes == Approx(4 * bytes_moved(chain.pipeline.steps[0].spec)));
+  CHECK(report.variant == "4 runs");
+  CHECK(report.keys.size() == 4);
+  CHECK(report.first_output_ns > 0);
+  CHECK(report.wall_min_ns > 0);
+  CHECK(report.wall_min_ns <= report.median.wall_ns);
+  CHECK(report.median.wall_ns <= report.wall_max_ns);
   REQUIRE(report.steps.size() == 4);
+  CHECK(report.steps[2].flops == Approx(flops(chain.pipeline.steps[2].spec)));
   CHECK(report.steps[2].name == "3");
   CHECK(report.steps[2].op == "conv2d");
   CHECK(report.steps[2].rounds == 1);
@@ -168,6 +179,27 @@ TEST_CASE("pipeline: a run that is stopped ends before the next of its repetitio
   CHECK(report.runs == 2);
 }
 
+TEST_CASE("pipeline: progress is told after each run and can end the repetitions before the last") {
+  RuntimeFixture fixture;
+  Chain chain;
+  PipelineRequest request = chain.on_beta();
+  request.repeat = 3;
+  std::uint32_t last = 2;
+  std::vector<std::uint32_t> told;
+  request.progress = [&](std::uint32_t finished) {
+    told.push_back(finished);
+    return finished < last;
+  };
+  const RunReport stopped = fixture.runtime().run(request);
+  CHECK(stopped.status.text() == "cancelled: stopped on request after 2 runs");
+  CHECK(stopped.runs == 2);
+  CHECK(told == std::vector<std::uint32_t>{1, 2});
+  last = 3;
+  told.clear();
+  CHECK(fixture.runtime().run(request).status.text() == "ok");
+  CHECK(told == std::vector<std::uint32_t>{1, 2, 3});
+}
+
 TEST_CASE("pipeline: a wrong result fails the run") {
   RuntimeFixture fixture;
   Chain chain;
@@ -218,6 +250,69 @@ TEST_CASE("pipeline: what a user's kernel in it computes is not the device's fau
     const RunReport report = fixture.runtime().run(request);
     CHECK(report.status.code == StatusCode::wrong_result);
     CHECK(report.device.id == "beta");
+  }
+}
+
+TEST_CASE("pipeline: what has no reference is compared with its steps run as jobs") {
+  RuntimeFixture fixture;
+  for (const char* name : {"alpha", "beta"}) {
+    fixture.options(name).info.dialects = {Dialect::library, Dialect::opencl_c};
+  }
+  UserKernelSpec copy;
+  copy.path = "copy.cl";
+  copy.text = "copy";
+  copy.dialect = Dialect::opencl_c;
+  copy.bindings = {{Access::read, 432}, {Access::write, 432}};
+  Chain chain;
+  chain.pipeline.tensors = {chain.pipeline.tensors[0], intermediate("a"), chain.pipeline.tensors[4]};
+  chain.pipeline.steps = {conv("1", "x", "a"), {"2", copy, {{"a", {}}, {"y", {}}}}};
+  PipelineRequest request = chain.on_beta();
+  request.check = PipelineCheck::steps;
+  support::FixtureControls& beta = fixture.controls("beta");
+  const std::string not_the_same = "the pipeline's result is not that of its steps run as jobs: ";
+  SECTION("right") {
+    const RunReport report = fixture.runtime().run(request);
+    REQUIRE(report.status.text() == "ok");
+    CHECK(report.verified == true);
+    CHECK(report.compared_elements == 108);
+    REQUIRE(report.steps.size() == 2);
+    CHECK(report.steps[0].verified == true);
+    CHECK_FALSE(report.steps[1].verified.has_value());
+  }
+  SECTION("wrong in the pipeline") {
+    beta.wrong_at = 1;
+    const RunReport report = fixture.runtime().run(request);
+    CHECK(report.status.code == StatusCode::wrong_result);
+    CHECK_THAT(report.status.message, Catch::StartsWith(not_the_same) && Contains("1 of 108 elements is wrong"));
+    CHECK(report.verified == false);
+  }
+  SECTION("within the tolerance of the request") {
+    beta.wrong_at = 1;
+    request.tolerance = Tolerance{2, 0};
+    CHECK(fixture.runtime().run(request).status.text() == "ok");
+  }
+  SECTION("within the tolerance of the result") {
+    beta.wrong_at = 1;
+    request.expected = {{"y", {nullptr, Tolerance{2, 0}}}};
+    CHECK(fixture.runtime().run(request).status.text() == "ok");
+  }
+  SECTION("wrong in a step") {
+    beta.wrong_at = 2;
+    const RunReport report = fixture.runtime().run(request);
+    CHECK(report.status.code == StatusCode::wrong_result);
+    CHECK_THAT(report.status.message, Catch::StartsWith("step '1': "));
+    CHECK(report.verified == false);
+    REQUIRE(report.steps.size() == 2);
+    CHECK(report.steps[0].verified == false);
+  }
+  SECTION("within the tolerance of the step") {
+    beta.wrong_at = 2;
+    request.pipeline.steps[0].tolerance = Tolerance{2, 0};
+    const RunReport report = fixture.runtime().run(request);
+    CHECK(report.status.code == StatusCode::wrong_result);
+    CHECK_THAT(report.status.message, Catch::StartsWith(not_the_same));
+    REQUIRE(report.steps.size() == 2);
+    CHECK(report.steps[0].verified == true);
   }
 }
 

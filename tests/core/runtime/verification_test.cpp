@@ -7,6 +7,9 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
 
 using namespace kiln;
 using namespace kiln::test;
@@ -184,4 +187,120 @@ TEST_CASE("verification: every inout of a user's kernel is compared") {
     CHECK_FALSE(report.verified.has_value());
     CHECK(fixture.controls("alpha").submits == 0);
   }
+}
+
+TEST_CASE("verification: comparisons of several outputs add up, and of the wrong ones the first is told") {
+  const auto compared = [](std::int64_t elements, std::int64_t wrong, std::int64_t worst, double found) {
+    reference::Comparison comparison;
+    comparison.elements = elements;
+    comparison.wrong = wrong;
+    comparison.within = wrong == 0;
+    comparison.worst_index = worst;
+    comparison.worst_found = found;
+    comparison.worst_expected = 0.5;
+    comparison.worst_allowed = 0.000122;
+    comparison.max_rel_error = found;
+    comparison.error_bound = 1 / found;
+    return comparison;
+  };
+  Verdict verdict;
+  add_comparison(verdict, compared(0, 0, 0, 8), {0}, "empty");
+  CHECK(verdict.worst.output.empty());
+  add_comparison(verdict, compared(24, 0, 17, 1), {2, 3, 4}, "right");
+  CHECK(verdict.within);
+  CHECK(verdict.worst.output == "right");
+  CHECK(verdict.worst.index == Shape{1, 1, 1});
+  add_comparison(verdict, compared(24, 0, 3, 2), {2, 3, 4}, "right too");
+  CHECK(verdict.worst.output == "right");
+  add_comparison(verdict, compared(6, 2, 5, 4), {2, 3}, "wrong");
+  CHECK_FALSE(verdict.within);
+  CHECK(verdict.worst.output == "wrong");
+  CHECK(verdict.worst.index == Shape{1, 2});
+  CHECK(verdict.worst.found == 4);
+  CHECK(verdict.worst.expected == 0.5);
+  CHECK(verdict.worst.allowed == 0.000122);
+  add_comparison(verdict, compared(6, 1, 0, 3), {6}, "wrong too");
+  add_comparison(verdict, compared(6, 0, 0, 3), {6}, "right at last");
+  CHECK_FALSE(verdict.within);
+  CHECK(verdict.worst.output == "wrong");
+  CHECK(verdict.elements == 66);
+  CHECK(verdict.wrong == 3);
+  CHECK(verdict.max_rel_error == 8);
+  CHECK(verdict.error_bound == 1);
+  CHECK(wrong_text(verdict) ==
+        "3 of 66 elements are wrong; worst in wrong at [1, 2]: found 4, expected 0.5, allowed error 0.000122");
+  Verdict one;
+  add_comparison(one, compared(1, 1, 0, 0.1), {1}, "y.npy");
+  CHECK(wrong_text(one) ==
+        "1 of 1 element is wrong; worst in y.npy at [0]: found 0.1, expected 0.5, allowed error 0.000122");
+}
+
+TEST_CASE("verification: a kernel without a reference cannot be verified, and what is poisoned are outputs alone") {
+  RunRequest request = copy_of_sevens();
+  CHECK(check_verifiable(request).message ==
+        "verify: the results of job 'copy' have no reference to compare with. Give `expect` for a result, or leave "
+        "verify out");
+  request.expected = {{nullptr, {}}, {nullptr, {}}};
+  CHECK(check_verifiable(request).code == StatusCode::invalid_argument);
+  request.expected[1].tensor = sevens();
+  CHECK(check_verifiable(request).ok());
+  request.expected.clear();
+  request.verify = false;
+  CHECK(check_verifiable(request).ok());
+  poison_outputs(request);  // it has inouts
+  CHECK(request.tensors[0].host->as<float>()[15] == 7);
+  CHECK(request.tensors[1].host->as<float>()[15] == 0);
+
+  const RunRequest layer = small_gemm();
+  CHECK(check_verifiable(layer).ok());
+  poison_outputs(layer);
+  const auto output = layer.tensors[2].host->as<float>();
+  CHECK(std::ranges::count_if(output, [](float value) { return std::isnan(value); }) == 20);
+  const auto input = layer.tensors[0].host->as<float>();
+  CHECK(std::ranges::count_if(input, [](float value) { return std::isnan(value); }) == 0);
+}
+
+TEST_CASE("verification: a kernel's results with a reference are compared, by their own tolerance or the job's") {
+  RunRequest request = copy_of_sevens();
+  auto wrong = sevens();
+  wrong->as<float>()[4] = 8;
+  const auto within = [&] {
+    const auto verdict = verify_outputs(request);
+    REQUIRE(verdict);
+    REQUIRE(verdict->has_value());
+    return (*verdict)->within;
+  };
+  const auto first_wrong = [&] {
+    const auto verdict = verify_outputs(request);
+    REQUIRE(verdict);
+    REQUIRE(verdict->has_value());
+    return (*verdict)->worst.output;
+  };
+  std::ranges::fill(request.tensors[1].host->as<float>(), 7.0f);
+  request.expected = {{nullptr, {}}, {wrong, {}}};
+  CHECK_FALSE(within());
+  CHECK(first_wrong() == "bindings[1]");
+  request.expected[1].name = "second.npy";
+  CHECK(first_wrong() == "second.npy");
+  request.tolerance = Tolerance{1, 0};
+  CHECK(within());
+  request.expected[1].tolerance = Tolerance{0.5, 0};
+  CHECK_FALSE(within());
+  request.expected[1].tolerance = Tolerance{1, 0};
+  request.tolerance.reset();
+  CHECK(within());
+  request.expected = {{nullptr, {}}, {nullptr, {}}};
+  const auto nothing = verify_outputs(request);
+  REQUIRE(nothing);
+  CHECK_FALSE(nothing->has_value());
+  request.expected.clear();
+  CHECK(verify_outputs(request).has_value());
+
+  // What is only read has no reference.
+  auto& bindings = std::get<UserKernelSpec>(request.spec).bindings;
+  bindings[0].access = Access::read;
+  bindings.insert(bindings.begin() + 1, UserKernelSpec::Binding{Access::read_write, 64, BindingKind::local});
+  request.expected = {{sevens(), {}}};
+  CHECK(within());
+  CHECK(first_wrong() == "bindings[2]");
 }
