@@ -1,7 +1,10 @@
 // [generator] background: shapes that ran are tuned while no job runs; a job stops what is being measured.
 #include "runtime/background_tuning.hpp"
 
+#include "core/cache/workplace.hpp"
 #include "core/runtime/runtime_fixture.hpp"
+
+#include <kiln/clock.hpp>
 
 #include <catch2/catch.hpp>
 
@@ -11,6 +14,8 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -62,6 +67,9 @@ struct BenchScript {
   std::map<std::int64_t, TuningState> states;
   std::map<std::int64_t, Status> failures;
   bool busy = false;
+  std::string name;  // of the last shape
+  std::chrono::nanoseconds budget{0};
+  std::uint64_t waited_ns = 0;  // of its bench
 
   template <class Number>
   Number read(Number BenchScript::*of) {
@@ -87,6 +95,7 @@ class SlowBench final : public PausableBench {
     bench_.rests_before = bench_.rests;
     VariantSamples samples;
     samples.wall_ns.assign(runs, 1000);
+    samples.device_ns.assign(runs, 500);
     return samples;
   }
   void pause() noexcept override { set(true); }
@@ -109,6 +118,7 @@ struct TuningBehind {
   BenchScript bench;
   TuningRules rules;
   std::filesystem::path turn_file;
+  CollectedLog log;
 
   TuningBehind() {
     rules.share = 1;
@@ -135,6 +145,8 @@ struct TuningBehind {
       {
         const std::lock_guard lock(bench.mutex);
         bench.tuned.push_back(channels(shape));
+        bench.name = options.name;
+        bench.budget = options.budget;
         const auto failure = bench.failures.find(channels(shape));
         if (failure != bench.failures.end()) return failure->second;
       }
@@ -143,16 +155,20 @@ struct TuningBehind {
         const auto samples = on.measure(variant, 3, seconds(1));
         if (!samples) return samples.error();
         if (samples->wall_ns.size() != 3) return internal_error(std::to_string(samples->wall_ns.size()) + " samples");
+        if (samples->device_ns != std::vector<std::uint64_t>{500, 500, 500}) return internal_error("no device times");
       }
       const std::lock_guard lock(bench.mutex);
+      bench.waited_ns = on.waited_ns();
       bench.states[channels(shape)] = TuningState::tuned;
       TuneOutcome outcome;
       outcome.variant = "a";
+      outcome.wall_ns = 2'500'000;
+      outcome.candidates = 2;
       return outcome;
     };
     means.busy = [this] { return bench.read(&BenchScript::busy); };
     means.turn_file = turn_file;
-    return std::make_unique<BackgroundTuning>(std::move(means), rules, Log{});
+    return std::make_unique<BackgroundTuning>(std::move(means), rules, Log{&log, LogLevel::info});
   }
   // A job of the shape that took so long.
   static void run(BackgroundTuning& tuning, std::int64_t channels, std::uint64_t ns) {
@@ -177,6 +193,11 @@ TEST_CASE("runtime::background_tuning: what ran is tuned once, what took most ti
   REQUIRE(happens([&] { return tuning->state().tuned == 3; }));
   CHECK(behind.bench.tuned == std::vector<std::int64_t>{3, 2, 1});
   CHECK(behind.bench.measured == 6);
+  CHECK(behind.bench.read(&BenchScript::name) == "job");
+  CHECK(behind.bench.read(&BenchScript::budget) == seconds(30));
+  const std::string shape = canonical_text(shape_with(3));
+  CHECK(behind.log.said(shape + " on opengl:0: tuned, a takes 2500 us; 2 variants measured") == 1);
+  CHECK(tuning->state().asked);
   const int looks = behind.bench.read(&BenchScript::looks);
   TuningBehind::run(*tuning, 2, 300);
   REQUIRE(happens([&] { return behind.bench.read(&BenchScript::looks) > looks; }));
@@ -190,6 +211,7 @@ TEST_CASE("runtime::background_tuning: a job stops a measurement before it begin
           "[runtime][tuning]") {
   TuningBehind behind;
   behind.bench.takes = seconds(600);
+  const std::uint64_t begun = now_ns();
   const auto tuning = behind.start();
   TuningBehind::run(*tuning, 1, 100);
   REQUIRE(happens([&] { return behind.bench.read(&BenchScript::measuring) == 1; }));
@@ -209,6 +231,9 @@ TEST_CASE("runtime::background_tuning: a job stops a measurement before it begin
   REQUIRE(happens([&] { return tuning->state().tuned == 1; }));
   CHECK(behind.bench.measured == 4);  // the first run by run, since it was broken off; the other at once
   CHECK(behind.bench.broken_off == 1);
+  const std::uint64_t waited_ns = behind.bench.read(&BenchScript::waited_ns);
+  CHECK(waited_ns >= 50'000'000);  // the job
+  CHECK(waited_ns <= now_ns() - begun);
 }
 
 TEST_CASE("runtime::background_tuning: its end breaks off what is being measured", "[runtime][tuning]") {
@@ -280,6 +305,27 @@ TEST_CASE("runtime::background_tuning: what cannot be measured, or has nothing t
   }
   CHECK(behind.bench.read(&BenchScript::tuned) == std::vector<std::int64_t>{1});
   CHECK(tuning->state().failed == 1);
+  CHECK(behind.log.said(canonical_text(shape_with(1)) + " on opengl:0 is not tuned: no device") == 1);
+}
+
+TEST_CASE("runtime::background_tuning: it stands back while memory is short", "[runtime][tuning]") {
+  const CacheTestFolder folder;
+  TuningBehind behind;
+  behind.rules.memory.stalls = folder.path() / "stalls";
+  const auto memory_stalls = [&](const char* percent) {
+    const auto written = folder.path() / "stalls.new";  // as a whole: nobody reads a part of it
+    std::ofstream(written) << "some avg10=" << percent << " avg60=0.00 avg300=0.00 total=0\n"
+                           << "full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n";
+    std::filesystem::rename(written, behind.rules.memory.stalls);
+  };
+  memory_stalls("50.00");
+  const auto tuning = behind.start();
+  TuningBehind::run(*tuning, 1, 100);
+  std::this_thread::sleep_for(milliseconds(50));
+  CHECK(behind.bench.read(&BenchScript::benches) == 0);
+  CHECK(tuning->state().waiting == 1);
+  memory_stalls("0.00");
+  REQUIRE(happens([&] { return tuning->state().tuned == 1; }));
 }
 
 TEST_CASE("runtime::background_tuning: a winner that went stale is tuned again once it ran again",
@@ -373,6 +419,50 @@ TEST_CASE("runtime: tuning that is asked for waits for another process that does
   CHECK_FALSE(is_asked_turn_taken(folder));
   CHECK(tune(&stop) == StatusCode::unsupported);  // its turn came: the fixture's generator has nothing to choose from
   CHECK_FALSE(is_asked_turn_taken(folder));
+}
+
+TEST_CASE("runtime: whoever waits for another process that tunes says so once", "[runtime][tuning]") {
+  const CacheTestFolder temporary;
+  const std::filesystem::path folder = temporary.path() / "cache";
+  CollectedLog log;
+  auto other = take_asked_turn(folder, nullptr, {&log, LogLevel::info});
+  REQUIRE(other);
+  CHECK(*other);
+  CHECK(log.warnings().empty());
+  Result<UniqueFd> turn = unavailable("not asked for");
+  std::thread waiting([&] { turn = take_asked_turn(folder, nullptr, {&log, LogLevel::info}); });
+  const bool said = happens([&] { return !log.warnings().empty(); });
+  std::this_thread::sleep_for(milliseconds(200));  // in which it looks several times
+  *other = UniqueFd();
+  waiting.join();
+  CHECK(said);
+  REQUIRE(turn);
+  CHECK(*turn);
+  CHECK(log.warnings() ==
+        std::vector<std::string>{"waiting, because another process tunes for folder " + folder.string()});
+
+  for (const char* nowhere : {"", "/proc/none"}) {
+    const auto none = take_asked_turn(nowhere, nullptr, {&log, LogLevel::info});
+    REQUIRE(none);
+    CHECK_FALSE(*none);
+    CHECK_FALSE(is_asked_turn_taken(nowhere));
+  }
+  CHECK(log.warnings().size() == 1);
+}
+
+TEST_CASE("runtime::shape_times: at most 4096 shapes are followed", "[runtime][tuning]") {
+  ShapeTimes times;
+  for (std::int64_t channels = 1; channels <= 4097; ++channels) times.ran("cpu", shape_with(channels), "job", 10);
+  CHECK(times.waiting() == 4096);
+  times.ran("cpu", shape_with(4097), "job", 1000);
+  times.ran("cpu", shape_with(7), "job", 1);  // of those that are followed
+  const auto next = times.next();
+  REQUIRE(next.has_value());
+  CHECK(std::get<Conv2dSpec>(next->spec).c == 7);
+  const RanShape unknown{"cpu", shape_with(4097), "job"};
+  times.settle(unknown);
+  times.give_up(unknown);
+  CHECK(times.waiting() == 4096);
 }
 
 TEST_CASE("runtime::shape_times: shapes of devices and specs are told apart, and users' kernels left out",
