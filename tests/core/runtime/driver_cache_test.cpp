@@ -2,16 +2,22 @@
 #include "runtime/driver_environment.hpp"
 
 #include <elf.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <kiln/digest.hpp>
 #include <kiln/driver_cache.hpp>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -65,6 +71,11 @@ void add_note(std::string& notes, Elf64_Word type, std::string_view owner, std::
     notes.append(part);
     notes.resize((notes.size() + 3) / 4 * 4);
   }
+}
+
+void write_bytes(const fs::path& file, const std::string& bytes) {
+  std::ofstream(file, std::ios::binary | std::ios::trunc)
+      .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
 // A file with a build-id and the names of libraries. The names lie at another place in memory than in the file.
@@ -121,14 +132,30 @@ struct SmallElf {
     return bytes;
   }
   ElfFacts facts(const fs::path& file) const {
-    const std::string bytes = image();
-    std::ofstream(file, std::ios::binary | std::ios::trunc)
-        .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    write_bytes(file, image());
     const std::optional<ElfFacts> found = read_elf_facts(file);
     REQUIRE(found.has_value());
     return *found;
   }
 };
+
+// A driver or a library with a build-id, at a place that is made for it.
+void install_driver(const fs::path& file, const std::string& build_id, const std::vector<std::string>& needed = {}) {
+  SmallElf elf;
+  std::uint64_t at = 1;
+  for (const std::string& name : needed) {
+    elf.needed.emplace_back(at, name);
+    at += name.size() + 1;
+  }
+  add_note(elf.notes, NT_GNU_BUILD_ID, std::string_view("GNU", 4), build_id);
+  fs::create_directories(file.parent_path());
+  write_bytes(file, elf.image());
+}
+
+std::map<std::string, std::string> variables_of(const Config& config, const DriverSurroundings& surroundings) {
+  const DriverEnvironment environment = driver_environment(config, surroundings);
+  return {environment.set.begin(), environment.set.end()};
+}
 
 }  // namespace
 
@@ -242,16 +269,235 @@ TEST_CASE("runtime::driver_cache: reads the build id and the needed libraries of
   }
 }
 
-#if defined(__x86_64__)
-TEST_CASE("runtime::driver_cache: the folder name depends on settings and processor features",
+TEST_CASE("runtime::driver_cache: what is no 64-bit little-endian file, or has headers without end, is no driver",
+          "[runtime][driver_cache]") {
+  const test::CacheTestFolder temporary;
+  const fs::path file = temporary.path() / "driver.so";
+  CHECK_FALSE(read_elf_facts(file).has_value());
+  SmallElf elf;
+  add_note(elf.notes, NT_GNU_BUILD_ID, std::string_view("GNU", 4), "name");
+  const std::string good = elf.image();
+  Elf64_Ehdr header{};
+  const auto reread = [&] {
+    std::string bytes = good;
+    put_part(bytes, 0, header);
+    write_bytes(file, bytes);
+    return read_elf_facts(file);
+  };
+  const auto restore = [&] { std::memcpy(&header, good.data(), sizeof header); };
+  restore();
+  REQUIRE(reread().has_value());
+  CHECK(reread()->build_id == "name");
+  for (const int at : {EI_MAG0, EI_MAG3, EI_CLASS, EI_DATA}) {
+    CAPTURE(at);
+    restore();
+    ++header.e_ident[at];
+    CHECK_FALSE(reread().has_value());
+  }
+  restore();
+  ++header.e_phentsize;
+  CHECK_FALSE(reread().has_value());
+  restore();
+  header.e_phnum = 0;
+  CHECK_FALSE(reread().has_value());
+  restore();
+  header.e_phoff = good.size();
+  CHECK_FALSE(reread().has_value());
+  for (const std::size_t length : {std::size_t{0}, sizeof header - 1}) {
+    write_bytes(file, good.substr(0, length));
+    CHECK_FALSE(read_elf_facts(file).has_value());
+  }
+  // As many headers as are read, and one more: the true ones come last.
+  for (const std::size_t count : {64, 65}) {
+    CAPTURE(count);
+    std::string bytes = good;
+    std::memcpy(&header, bytes.data(), sizeof header);
+    const std::string headers = bytes.substr(header.e_phoff, 4 * sizeof(Elf64_Phdr));
+    header.e_phoff = bytes.size();
+    header.e_phnum = static_cast<Elf64_Half>(count);
+    put_part(bytes, 0, header);
+    bytes.append((count - 4) * sizeof(Elf64_Phdr), '\0');
+    bytes += headers;
+    write_bytes(file, bytes);
+    const auto facts = read_elf_facts(file);
+    CHECK(facts.has_value() == (count == 64));
+    if (facts) CHECK(facts->build_id == "name");
+  }
+}
+
+TEST_CASE("runtime::driver_cache: notes of more than 4 KiB and entries of more than 64 KiB are not looked at",
+          "[runtime][driver_cache]") {
+  const test::CacheTestFolder temporary;
+  const fs::path file = temporary.path() / "driver.so";
+  for (const std::size_t bytes : {4096, 4100}) {
+    CAPTURE(bytes);
+    SmallElf elf;
+    std::string last;
+    add_note(last, NT_GNU_BUILD_ID, std::string_view("GNU", 4), "name");
+    add_note(elf.notes, 7, std::string_view("GNU", 4),
+             std::string(bytes - last.size() - sizeof(Elf64_Nhdr) - 4, 'x'));
+    elf.notes += last;
+    REQUIRE(elf.notes.size() == bytes);
+    CHECK(elf.facts(file).build_id == (bytes == 4096 ? "name" : ""));
+  }
+  SmallElf elf;
+  elf.needed = {{1, "libone.so.1"}};
+  for (const std::size_t bytes : {64 << 10, (64 << 10) + 16}) {
+    CAPTURE(bytes);
+    std::string image = elf.image();
+    const std::size_t at = sizeof(Elf64_Ehdr) + 3 * sizeof(Elf64_Phdr);
+    Elf64_Phdr dynamic{};
+    std::memcpy(&dynamic, image.data() + at, sizeof dynamic);
+    REQUIRE(dynamic.p_type == PT_DYNAMIC);
+    dynamic.p_filesz = bytes;
+    put_part(image, at, dynamic);
+    image.resize(dynamic.p_offset + bytes);
+    write_bytes(file, image);
+    const auto facts = read_elf_facts(file);
+    REQUIRE(facts.has_value());
+    CHECK(facts->needed.size() == (bytes == (64 << 10) ? 1 : 0));
+  }
+}
+
+TEST_CASE("runtime::driver_cache: what left processes have in their folders is removed", "[runtime][driver_cache]") {
+  const Place place;
+  REQUIRE(prepare_driver_cache(place.folder).ok());
+  const auto made = [&](const std::string& name) {
+    const fs::path folder = place.driver / name;
+    fs::create_directory(folder);
+    fs::permissions(folder, fs::perms::owner_all);
+    std::ofstream(folder / "code") << "code";
+    return folder;
+  };
+  const fs::path old = made(std::string(64, 'a') + ".1.0123456789abcdef");
+  const fs::path young = made(std::string(64, 'b') + ".1.0123456789abcdef");
+  const fs::path other = made("notes");
+  for (const fs::path& folder : {old, other}) {
+    fs::last_write_time(folder, fs::file_time_type::clock::now() - std::chrono::minutes(10));
+  }
+  REQUIRE(prepare_driver_cache(place.folder).ok());
+  CHECK_FALSE(fs::exists(old));
+  CHECK(fs::exists(young / "code"));
+  CHECK(fs::exists(other / "code"));
+}
+
+TEST_CASE("runtime::driver_cache: a private folder is this user's, with mode 0700", "[runtime][driver_cache]") {
+  const test::CacheTestFolder temporary;
+  const fs::path at = temporary.path() / "folder";
+  CHECK_FALSE(check_private_folder(at).ok());
+  std::ofstream(at) << "text";
+  CHECK(check_private_folder(at).message == "folder " + at.string() + ": is a link or a file, expected a folder");
+  fs::remove(at);
+  fs::create_directory(at);
+  fs::permissions(at, fs::perms(0500));
+  CHECK(check_private_folder(at).message == "folder " + at.string() + ": has mode 0500, expected 0700");
+  fs::permissions(at, fs::perms(0700));
+  CHECK(check_private_folder(at).text() == "ok");
+  if (geteuid() != 0 || chown(at.c_str(), 65534, 65534) != 0) return;
+  CHECK(check_private_folder(at).message == "folder " + at.string() + ": belongs to user 65534, expected 0");
+}
+
+TEST_CASE("runtime::driver_cache: settings become variables, but for those that the user has set",
           "[runtime][driver_cache]") {
   Config config;
   config.cache.directory = "/cache";
-  DriverSurroundings surroundings;  // without drivers
-  surroundings.variables = {{"LP_NATIVE_VECTOR_WIDTH", "128"}, {"LP_NUM_THREADS", "3"}, {"HOME", "/elsewhere"}};
-  KeyEncoder encoder;
-  encoder.field("schema", std::uint64_t{1});
-  encoder.field("setting.LP_NATIVE_VECTOR_WIDTH", "128");
+  config.cache.max_disk = std::uint64_t{3} << 20;
+  DriverSurroundings surroundings;
+  auto variables = variables_of(config, surroundings);
+  CHECK(variables.size() == 2);
+  CHECK(fs::path(variables["MESA_SHADER_CACHE_DIR"]).parent_path() == "/cache/driver");
+  CHECK(variables["MESA_SHADER_CACHE_MAX_SIZE"] == "1536K");
+
+  auto& section = config.plugin["opengl"];
+  section["vector_width"].value = std::int64_t{256};
+  section["threads"].value = std::int64_t{0};
+  config.cache.max_disk = 100;
+  variables = variables_of(config, surroundings);
+  CHECK(variables.size() == 4);
+  CHECK(variables["LP_NATIVE_VECTOR_WIDTH"] == "256");
+  CHECK(variables["LP_NUM_THREADS"] == "0");
+  CHECK(variables["MESA_SHADER_CACHE_MAX_SIZE"] == "1K");
+  section["vector_width"].value = std::int64_t{0};
+  section["threads"].value = std::int64_t{-1};
+  CHECK(variables_of(config, surroundings).size() == 2);
+  section["vector_width"].value = std::string("wide");
+  section["threads"].value = true;
+  CHECK(variables_of(config, surroundings).size() == 2);
+  section["vector_width"].value = std::int64_t{1};
+  section["threads"].value = std::int64_t{1};
+
+  surroundings.variables = {{"LP_NUM_THREADS", "2"},
+                            {"MESA_SHADER_CACHE_DIR", "/mine"},
+                            {"MESA_SHADER_CACHE_MAX_SIZE", "9G"}};
+  DriverEnvironment environment = driver_environment(config, surroundings);
+  CHECK(environment.kept == std::vector<std::string>{"LP_NUM_THREADS", "MESA_SHADER_CACHE_MAX_SIZE"});
+  REQUIRE(environment.set.size() == 2);
+  CHECK(environment.set[0].first == "LP_NATIVE_VECTOR_WIDTH");
+  CHECK(environment.set[1].first == "MESA_SHADER_CACHE_DIR");
+  surroundings.variables = {{"MESA_SHADER_CACHE_DIR", environment.set[1].second}};  // one of its own
+  environment = driver_environment(config, surroundings);
+  CHECK(environment.kept == std::vector<std::string>{"MESA_SHADER_CACHE_DIR"});
+}
+
+TEST_CASE("runtime::driver_cache: the folder is in memory, else in the cache folder, else there is none",
+          "[runtime][driver_cache]") {
+  Config config;
+  config.cache.directory = "/cache";
+  DriverSurroundings surroundings;
+  surroundings.memory_folder = "/memory";
+  const auto around = [&] {
+    const fs::path folder = variables_of(config, surroundings)["MESA_SHADER_CACHE_DIR"];
+    return folder == no_driver_cache ? std::string("none") : folder.parent_path().string();
+  };
+  for (const bool read_only : {false, true}) {
+    config.cache.read_only = read_only;
+    CHECK(around() == "/memory/driver");
+  }
+  surroundings.memory_folder.clear();
+  CHECK(around() == "none");
+  CHECK(variables_of(config, surroundings).size() == 1);
+  config.cache.read_only = false;
+  CHECK(around() == "/cache/driver");
+  config.cache.directory.clear();
+  CHECK(around() == "none");
+}
+
+TEST_CASE("runtime::driver_cache: the surroundings are the variables, the user's memory and the system's libraries",
+          "[runtime][driver_cache]") {
+  const test::CacheTestFolder temporary;
+  struct statfs shared {};
+  const bool in_memory = statfs("/dev/shm", &shared) == 0 && shared.f_type == 0x01021994;  // tmpfs
+  const std::string otherwise = in_memory ? "/dev/shm/kiln-" + std::to_string(geteuid()) : "";
+  const test::ChildEnd end = test::in_child([&]() -> std::string {
+    std::string wrong;
+    const auto check = [&](bool good, const char* what) { wrong += good ? "" : std::string(what) + "; "; };
+    const auto memory_with = [&](const std::string& runtime) {
+      setenv("XDG_RUNTIME_DIR", runtime.c_str(), 1);
+      return surroundings_of_process().memory_folder.string();
+    };
+    setenv("KILN_TEST_TEXT", "a=b", 1);
+    const DriverSurroundings surroundings = surroundings_of_process();
+    const auto text = surroundings.variables.find("KILN_TEST_TEXT");
+    check(text != surroundings.variables.end() && text->second == "a=b", "variable");
+    const std::vector<fs::path>& folders = surroundings.library_folders;
+    check(folders.size() >= 2, "number of folders");
+    check(folders.end()[-2] == "/usr/lib64" && folders.back() == "/usr/lib", "folders");
+    check(memory_with(temporary.path().string()) == (temporary.path() / "kiln").string(), "folder in memory");
+    check(memory_with("relative") == otherwise, "relative folder");
+    check(memory_with((temporary.path() / "absent").string()) == otherwise, "absent folder");
+    unsetenv("XDG_RUNTIME_DIR");
+    check(surroundings_of_process().memory_folder == otherwise, "no folder");
+    return wrong;
+  });
+  CHECK(end.said == "");
+  CHECK(end.signal == 0);
+}
+
+#if defined(__x86_64__)
+namespace {
+
+// What the name of a folder says before the driver's files, but for settings.
+void add_this_processor(KeyEncoder& encoder) {
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (__get_cpuid(1, &a, &b, &c, &d) != 0) {
     encoder.field("cpuid.1.ecx", std::uint64_t{c & 0xf7ffffffu});  // but for what the operating system sets
@@ -261,12 +507,87 @@ TEST_CASE("runtime::driver_cache: the folder name depends on settings and proces
     encoder.field("cpuid.7.ebx", std::uint64_t{b});
     encoder.field("cpuid.7.ecx", std::uint64_t{c & 0xffffffefu});
   }
+}
+
+}  // namespace
+
+TEST_CASE("runtime::driver_cache: the folder name depends on the driver's files and on libraries that make code",
+          "[runtime][driver_cache]") {
+  const test::CacheTestFolder temporary;
+  const fs::path one = temporary.path() / "one", two = temporary.path() / "two", own = temporary.path() / "own";
+  install_driver(one / "dri" / "swrast_dri.so", "driver", {"libLLVM-15.so.1", "libc.so.6", "libgallium-23.so"});
+  install_driver(one / "libc.so.6", "libc");
+  install_driver(one / "libgallium-23.so", "gallium", {"libLLVM-15.so.1", "libgallium-23.so"});
+  install_driver(two / "libgallium-23.so", "another gallium");  // behind the one that is found
+  install_driver(two / "libLLVM-15.so.1", "llvm");
+  install_driver(two / "libEGL_mesa.so.0", "egl", {"libLLVM-99.so"});
+  install_driver(one / "libvulkan_lvp.so", "lavapipe");
+  install_driver(two / "libvulkan_radeon.so", "radv");
+  install_driver(own / "swrast_dri.so", "own driver");
+  Config config;
+  config.cache.directory = "/cache";
+  DriverSurroundings surroundings;
+  surroundings.library_folders = {one, two};
+  const auto setting = [&] {
+    return driver_setting_of(variables_of(config, surroundings)["MESA_SHADER_CACHE_DIR"]);
+  };
+  KeyEncoder plain;
+  plain.field("schema", std::uint64_t{1});
+  add_this_processor(plain);
+  const auto add_egl = [](KeyEncoder& encoder) {
+    encoder.field("build_id.libEGL_mesa.so.0", "egl");
+    encoder.field("needs", "libLLVM-99.so");  // which is not there
+  };
+
+  KeyEncoder encoder = plain;
+  encoder.field("build_id.swrast_dri.so", "driver");
+  encoder.field("needs", "libLLVM-15.so.1");
+  encoder.field("build_id.libLLVM-15.so.1", "llvm");
+  encoder.field("needs", "libgallium-23.so");
+  encoder.field("build_id.libgallium-23.so", "gallium");
+  encoder.field("needs", "libLLVM-15.so.1");  // both are known
+  encoder.field("needs", "libgallium-23.so");
+  add_egl(encoder);
+  CHECK(setting() == encoder.digest().hex());
+
+  config.plugins.load = {"cpu", "vulkan"};
+  encoder.field("build_id.libvulkan_lvp.so", "lavapipe");
+  encoder.field("build_id.libvulkan_radeon.so", "radv");
+  CHECK(setting() == encoder.digest().hex());
+
+  config.plugins.load = {"cpu"};
+  surroundings.variables["LIBGL_DRIVERS_PATH"] = ":" + own.string() + "::/nowhere";
+  encoder = plain;
+  encoder.field("build_id.swrast_dri.so", "own driver");
+  add_egl(encoder);
+  CHECK(setting() == encoder.digest().hex());
+  surroundings.variables["LIBGL_DRIVERS_PATH"] = "/nowhere:" + own.string();
+  CHECK(setting() == encoder.digest().hex());
+}
+
+TEST_CASE("runtime::driver_cache: the folder name depends on settings and processor features",
+          "[runtime][driver_cache]") {
+  Config config;
+  config.cache.directory = "/cache";
+  DriverSurroundings surroundings;  // without drivers
+  surroundings.variables = {{"LP_NATIVE_VECTOR_WIDTH", "128"}, {"LP_NUM_THREADS", "3"}, {"HOME", "/elsewhere"}};
+  KeyEncoder encoder;
+  encoder.field("schema", std::uint64_t{1});
+  encoder.field("setting.GALLIUM_DRIVER", "llvmpipe");
+  encoder.field("setting.GALLIVM_DEBUG", "nopt");
+  encoder.field("setting.LP_NATIVE_VECTOR_WIDTH", "128");
+  add_this_processor(encoder);
+  surroundings.variables["GALLIVM_DEBUG"] = "nopt";
+  surroundings.variables["GALLIUM_DRIVER"] = "llvmpipe";
   std::string folder;
   for (const auto& [name, value] : driver_environment(config, surroundings).set) {
     if (name == "MESA_SHADER_CACHE_DIR") folder = value;
   }
   CHECK(fs::path(folder).parent_path() == "/cache/driver");
   CHECK(driver_setting_of(folder) == encoder.digest().hex());
+  surroundings.variables.erase("LP_NATIVE_VECTOR_WIDTH");
+  config.plugin["opengl"]["vector_width"].value = std::int64_t{128};  // by the configuration: the same code
+  CHECK(driver_setting_of(variables_of(config, surroundings)["MESA_SHADER_CACHE_DIR"]) == encoder.digest().hex());
 }
 #endif
 
