@@ -8,6 +8,7 @@
 #include "data/npy.hpp"
 
 #include <kiln/buffer.hpp>
+#include <kiln/plugin_loader.hpp>
 
 #include <catch2/catch.hpp>
 
@@ -87,7 +88,36 @@ struct FixtureBench {
     setup.sources.plugin_path = plugins.string();
     setup.device = "fixture:0";
   }
-  std::vector<Result<VariantSamples>> answers(const std::vector<std::string>& lines) const {
+  // The job "scaled" of a kernel that writes FACTOR times x.npy, which holds 1 to 16; want.npy holds the triple.
+  void use_kernel(const std::string& bindings) {
+    const auto tensor = HostTensor::create(DType::f32, {16}).value();
+    for (std::size_t i = 0; i < 16; ++i) tensor->as<float>()[i] = static_cast<float>(i + 1);
+    for (const char* name : {"x.npy", "y.npy"}) REQUIRE(data::write_npy(place.folder() / name, *tensor).ok());
+    for (std::size_t i = 0; i < 16; ++i) tensor->as<float>()[i] *= 3;
+    REQUIRE(data::write_npy(place.folder() / "want.npy", *tensor).ok());
+    std::ofstream(place.folder() / "scale.cl") << "scale";
+    std::ofstream(place.folder() / "jobs.toml") << R"(
+[[job]]
+name = "layer"
+op = "gemm"
+m = 2
+n = 3
+k = 4
+input = "random:1"
+weights = "random:2"
+
+[[job]]
+name = "scaled"
+op = "kernel"
+source = "scale.cl"
+tune = { FACTOR = [2, 3, 5], MODE = [0, 1] }
+workgroup = [16]
+grid = [1]
+bindings = )" << bindings << "\n";
+    setup.sources.file = place.folder() / "jobs.toml";
+    setup.subject = std::string("scaled");
+  }
+  std::vector<Result<VariantSamples>> answers(const std::vector<std::string>& lines, int ends_with = 0) const {
     std::string said = to_line(setup);
     for (const std::string& line : lines) said += line + "\n";
     std::istringstream input(said);
@@ -98,7 +128,7 @@ struct FixtureBench {
       }
       return true;
     });
-    CHECK(status == 0);
+    CHECK(status == ends_with);
     return heard;
   }
 };
@@ -257,22 +287,7 @@ TEST_CASE("runtime::bench_child: measures a layer and compares it with its refer
 
 TEST_CASE("runtime::bench_child: groups kernel variants by outputs, which a later process reads", "[runtime][tuning]") {
   FixtureBench bench;
-  const auto tensor = HostTensor::create(DType::f32, {16}).value();
-  for (std::size_t i = 0; i < 16; ++i) tensor->as<float>()[i] = static_cast<float>(i + 1);
-  for (const char* name : {"x.npy", "y.npy"}) REQUIRE(data::write_npy(bench.place.folder() / name, *tensor).ok());
-  std::ofstream(bench.place.folder() / "scale.cl") << "scale";
-  std::ofstream(bench.place.folder() / "jobs.toml") << R"(
-[[job]]
-name = "scaled"
-op = "kernel"
-source = "scale.cl"
-tune = { FACTOR = [2, 3, 5], MODE = [0, 1] }
-bindings = [ { input = "x.npy" }, { inout = "y.npy" } ]
-workgroup = [16]
-grid = [1]
-)";
-  bench.setup.sources.file = bench.place.folder() / "jobs.toml";
-  bench.setup.subject = std::string("scaled");
+  bench.use_kernel("[ { input = \"x.npy\" }, { inout = \"y.npy\" } ]");
   const UniqueFd outputs(memfd_create("outputs", MFD_CLOEXEC));
   REQUIRE(outputs.get() >= 0);
   bench.setup.outputs = outputs.get();
@@ -299,6 +314,133 @@ grid = [1]
   bench.setup.outputs = -1;  // nothing is kept
   CHECK(groups_of({"FACTOR=3,MODE=0"}) == Groups{1});
   CHECK(bytes_in(outputs) == 192);
+}
+
+TEST_CASE("runtime::bench_child: compares a kernel's results with what is expected, and groups the others",
+          "[runtime][tuning]") {
+  FixtureBench bench;
+  const UniqueFd outputs(memfd_create("outputs", MFD_CLOEXEC));
+  REQUIRE(outputs.get() >= 0);
+  bench.setup.outputs = outputs.get();
+  const std::string judged = "{ output = \"o.npy\", shape = [16], dtype = \"float32\", expect = \"want.npy\" }";
+  const bool all = GENERATE(true, false);
+  bench.use_kernel(all ? "[ { input = \"x.npy\" }, " + judged + " ]" : "[ { inout = \"x.npy\" }, " + judged + " ]");
+  const auto answers = bench.answers({"user:FACTOR=2,MODE=0\t1", "user:FACTOR=3,MODE=1\t2", "user:FACTOR=4,MODE=0\t1"});
+  REQUIRE(answers.size() == 3);
+  CHECK_THAT(text_of_answer(answers[0]), Catch::StartsWith("corrupt: wrong: 16 of 16 elements are wrong; worst in "));
+  REQUIRE(text_of_answer(answers[1]) == "ok");
+  CHECK(answers[1]->wall_ns.size() == 2);
+  CHECK(answers[1]->agreement == (all ? 0u : 1u));
+  CHECK(bytes_in(outputs) == (all ? 0 : 64));
+  CHECK_THAT(text_of_answer(answers[2]), Catch::Contains("there is no variant 'user:FACTOR=4,MODE=0'"));
+}
+
+TEST_CASE("runtime::bench_child: a kernel's output that differs from run to run is wrong", "[runtime][tuning]") {
+  FixtureBench bench;
+  bench.use_kernel("[ { input = \"x.npy\" }, { inout = \"y.npy\" } ]");
+  bench.setup.sources.set.push_back("plugin.fixture.wrong_at=2");
+  const auto answers = bench.answers({"user:FACTOR=2,MODE=0\t1", "user:FACTOR=2,MODE=0\t1"});
+  REQUIRE(answers.size() == 2);
+  CHECK(text_of_answer(answers[0]) == "corrupt: wrong: the output differs from run to run");
+  CHECK(text_of_answer(answers[1]) == "ok");
+}
+
+TEST_CASE("runtime::bench_child: where it cannot be prepared every answer says why, and no variant is to blame",
+          "[runtime][tuning]") {
+  FixtureBench bench;
+  bench.use_kernel("[ { input = \"x.npy\" }, { inout = \"y.npy\" } ]");
+  std::string why;
+  SECTION("the configuration") {
+    bench.setup.sources.set.push_back("cache.policy=\"nonsense\"");
+    why = "nonsense";
+  }
+  SECTION("no such job") {
+    bench.setup.subject = std::string("absent");
+    why = "bench: job 'absent' does not exist";
+  }
+  SECTION("a layer's job") {
+    bench.setup.subject = std::string("layer");
+    why = "bench: job 'layer' has no user kernel";
+  }
+  SECTION("a kernel without results") {
+    bench.use_kernel("[ { input = \"x.npy\" }, { input = \"y.npy\" } ]");
+    why = "job 'scaled' has no output or inout, expected at least one to compare the variants";
+  }
+  SECTION("a file that is not there") {
+    std::filesystem::remove(bench.place.folder() / "x.npy");
+    why = "x.npy";
+  }
+  const auto answers = bench.answers({"user:FACTOR=2,MODE=0\t1", "nonsense"}, 3);
+  REQUIRE(answers.size() == 2);
+  for (const Result<VariantSamples>& answer : answers) {
+    REQUIRE_FALSE(answer);
+    CHECK(answer.error().code == StatusCode::unavailable);
+    CHECK_THAT(answer.error().message, Catch::StartsWith("bench: ") && Catch::Contains(why));
+  }
+}
+
+TEST_CASE("runtime::bench_child: ends where nobody hears it", "[runtime][tuning]") {
+  int said = 0;
+  const auto status_of = [&](const std::string& lines, int heard) {
+    std::istringstream input(lines);
+    said = 0;
+    return bench_child(input, [&](const std::string&) { return ++said <= heard; });
+  };
+  CHECK(status_of("", 0) == 2);
+  CHECK(said == 0);
+  CHECK(status_of("no JSON\n", 9) == 3);
+  CHECK(said == 0);
+  CHECK(status_of("no JSON\na\nb\nc\n", 1) == 4);
+  CHECK(said == 2);
+}
+
+TEST_CASE("runtime::bench_process: the real kiln-probe measures a layer", "[runtime][tuning]") {
+  FixtureBench bench;
+  bench.setup.subject = GemmSpec{5, 4, 7};
+  BenchProcess process(PluginLoader::default_probe(), bench.setup);
+  for (int i = 0; i < 2; ++i) {
+    const auto samples = process.measure("fixture/forward", 2, seconds(60));
+    REQUIRE(text_of_answer(samples) == "ok");
+    CHECK(samples->wall_ns.size() == 2);
+    CHECK(samples->max_rel_error <= samples->error_bound);
+    CHECK_FALSE(samples->source_digest.empty());
+    CHECK(samples->agreement == 0);
+  }
+  CHECK_THAT(text_of_answer(process.measure("fixture/other", 1, seconds(60))), Catch::Contains("fixture/other"));
+}
+
+TEST_CASE("runtime::bench_process: outputs of one real child are compared with those of the next",
+          "[runtime][tuning]") {
+  FixtureBench bench;
+  bench.use_kernel("[ { input = \"x.npy\" }, { inout = \"y.npy\" } ]");
+  BenchProcess process(PluginLoader::default_probe(), bench.setup);
+  const auto group_of = [&](const std::string& variant) {
+    const auto samples = process.measure("user:" + variant, 1, seconds(60));
+    CHECK(text_of_answer(samples) == "ok");
+    return samples ? samples->agreement : 0u;
+  };
+  CHECK(group_of("FACTOR=2,MODE=0") == 1);
+  process.rest();
+  CHECK(group_of("FACTOR=3,MODE=0") == 2);
+  CHECK(group_of("FACTOR=2,MODE=1") == 1);
+}
+
+TEST_CASE("runtime::bench_process: an answer of at most one mebibyte is taken, and a longer one ends its child",
+          "[runtime][tuning]") {
+  ShellChild child(
+      "case \"$line\" in full*) head -c 1048576 /dev/zero | tr '\\0' ' '; sleep 0.2;; "
+      "long*) head -c 1114112 /dev/zero | tr '\\0' ' ';; esac\n" +
+      shell_answer);
+  const auto bench = child.bench();
+  const auto full = bench->measure("full", 1, seconds(60));
+  REQUIRE(text_of_answer(full) == "ok");
+  CHECK(full->wall_ns == std::vector<std::uint64_t>{7});
+  const pid_t pid = child.pid();
+  CHECK(text_of_answer(bench->measure("long", 1, seconds(60))) ==
+        "internal: bench: the answer of the child process is too long");
+  CHECK(ShellChild::state_of(pid) == '\0');
+  CHECK(text_of_answer(bench->measure("good", 1, seconds(60))) == "ok");
+  CHECK(child.pid() != pid);
 }
 
 TEST_CASE("runtime::bench_process: one child answers one measurement after another, and goes with its bench",
@@ -392,7 +534,7 @@ TEST_CASE("runtime::bench_process: an interrupt is heeded while the child is wai
   });
   const auto left = bench->measure("long", 1, seconds(300));
   interrupting.join();
-  CHECK(left.error().code == StatusCode::cancelled);
+  CHECK(left.error().text() == "cancelled: bench: interrupted");
 }
 
 TEST_CASE("runtime::bench_process: what was being prepared at a pause goes on to be prepared", "[runtime][tuning]") {
@@ -436,7 +578,7 @@ TEST_CASE("runtime::bench_process: a paused child stands still; its late answer 
   bench->pause();
   measuring.join();
   REQUIRE_FALSE(first.has_value());
-  CHECK(first.error().code == StatusCode::cancelled);
+  CHECK(first.error().text() == "cancelled: bench: paused");
   CHECK(comes_about([&] { return ShellChild::state_of(child.pid()) == 'T'; }));
   std::ofstream(child.program.string() + ".go") << "go";
   bench->resume();
