@@ -239,6 +239,20 @@ TEST_CASE("runtime::background_warming: memory is short above the upper bound un
   CHECK(memory_is_short({std::nullopt, GroupUse{1000, 960}}, false, rules));
   CHECK(memory_is_short({std::nullopt, GroupUse{1000, 900}}, true, rules));
   CHECK_FALSE(memory_is_short({std::nullopt, GroupUse{0, 900}}, true, rules));
+
+  struct Bound {
+    MemoryReading reading;
+    bool without, with;  // where memory was not short before, and where it was
+  };
+  const auto used = [](std::uint64_t bytes) { return MemoryReading{std::nullopt, GroupUse{1000, bytes}}; };
+  const Bound bounds[] = {{stalled(4.99), false, false}, {stalled(5), false, true}, {stalled(9.99), false, true},
+                          {stalled(10), true, true},     {used(849), false, false}, {used(850), false, true},
+                          {used(949), false, true},      {used(950), true, true}};
+  for (const Bound& bound : bounds) {
+    CAPTURE(bound.reading.stalled_percent.value_or(-1), bound.reading.group.value_or(GroupUse()).used);
+    CHECK(memory_is_short(bound.reading, false, rules) == bound.without);
+    CHECK(memory_is_short(bound.reading, true, rules) == bound.with);
+  }
 }
 
 TEST_CASE("runtime::background_warming: a runtime does what [cache] warm asks for, and jobs are as they were",

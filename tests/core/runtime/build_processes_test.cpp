@@ -516,7 +516,7 @@ TEST_CASE("runtime::build_processes: each child has a folder for the driver's ca
   CHECK(std::filesystem::exists(own));
 }
 
-TEST_CASE("runtime::build_processes: a child whose folder for the driver's cache cannot be made has none", "[runtime]") {
+TEST_CASE("runtime::build_processes: a child whose folder for the driver cannot be made has none", "[runtime]") {
   ShellBuilders shell(keeps);
   const Variable variable("MESA_SHADER_CACHE_DIR", driver_folder_in("/proc/none").string());
   shell.check_built();

@@ -243,6 +243,7 @@ TEST_CASE("runtime: with fallback = never another device does what a chosen one 
                                   Catch::EndsWith("the program needs what the device lacks"));
   for (const DeviceInfo& device : fixture.runtime().known_devices()) CHECK(device.usable);
   request.device = "beta";
+  std::get<Conv2dSpec>(request.spec).activation = Activation::relu;  // of which alpha has built nothing
   const RunReport refused = fixture.runtime().run(request);
   CHECK(refused.status.code == StatusCode::unsupported);
   CHECK_THAT(refused.status.message, Catch::StartsWith("fallback = \"never\": "));

@@ -2,11 +2,14 @@
 #include "core/runtime/told_selector.hpp"
 #include "support/forwarding_cache.hpp"
 
+#include <kiln/config_reader.hpp>
 #include <kiln/kernel_parameters.hpp>
+#include <kiln/open_program_cache.hpp>
 
 #include <catch2/catch.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <future>
 #include <memory>
@@ -120,6 +123,104 @@ TEST_CASE("runtime: the cache is asked to trim its memory before each job, also 
   warm.jobs.clear();
   CHECK(fixture.runtime().warm(warm)->found == 0);
   CHECK(*fixture.runtime().persist() == 0);
+}
+
+namespace {
+
+// The tiered cache, with what it was told of runs.
+struct RecordedRun {
+  std::string label;
+  Measurement measurement;
+  double gflops = 0;
+};
+
+class RunTellingCache final : public ForwardingCache {
+ public:
+  RunTellingCache(std::unique_ptr<ProgramCache> cache, std::vector<RecordedRun>& runs)
+      : ForwardingCache(std::move(cache)), runs_(runs) {}
+  void record(const ProgramKey& key, const Device& device, const Measurement& measurement,
+              double gflops) noexcept override {
+    runs_.push_back({key.label, measurement, gflops});
+    ForwardingCache::record(key, device, measurement, gflops);
+  }
+
+ private:
+  std::vector<RecordedRun>& runs_;
+};
+
+}  // namespace
+
+TEST_CASE("runtime: the cache is told of a job's first run and of its steady ones, each with its rate") {
+  RuntimeFixture fixture;
+  std::vector<RecordedRun> told;
+  const auto tiered = fixture.registry.cache("tiered");
+  REQUIRE(tiered);
+  REQUIRE(fixture.registry
+              .add_cache("test", "run_telling",
+                         [&, make = *tiered](const CacheContext& context) -> Result<std::unique_ptr<ProgramCache>> {
+                           auto cache = make(context);
+                           if (!cache) return cache;
+                           return std::unique_ptr<ProgramCache>(new RunTellingCache(std::move(*cache), told));
+                         })
+              .ok());
+  fixture.config.cache.name = "run_telling";
+  fixture.options("alpha").build_time = std::chrono::milliseconds(200);
+  RunRequest request = small_conv2d();
+  request.device = "alpha";
+  request.repeat = 3;
+  const RunReport report = fixture.runtime().run(request);
+  REQUIRE(report.status.text() == "ok");
+  CHECK(report.build_ns >= 200'000'000);
+  REQUIRE(told.size() == 2);
+  CHECK(told[0].measurement.first_run);
+  CHECK(told[0].measurement.build_ns < 200'000'000);  // it was built before it ran
+  CHECK_FALSE(told[1].measurement.first_run);
+  for (const RecordedRun& run : told) {
+    CHECK(run.label == "small/forwarded");
+    REQUIRE(run.measurement.wall_ns > 0);
+    CHECK(run.gflops == Approx(report.flops / static_cast<double>(run.measurement.wall_ns)));
+  }
+  request.repeat = 1;
+  REQUIRE(fixture.runtime().run(request).status.text() == "ok");
+  REQUIRE(told.size() == 3);
+  CHECK_FALSE(told[2].measurement.first_run);
+  fixture.controls("alpha").fail_at = fixture.controls("alpha").submits + 1;
+  CHECK(fixture.runtime().run(request).status.code == StatusCode::internal);
+  CHECK(told.size() == 3);
+}
+
+TEST_CASE("runtime: a request is checked with its programs, and nothing runs") {
+  RuntimeFixture fixture;
+  RunRequest request = small_conv2d();
+  request.device = "alpha";
+  const RunReport report = fixture.runtime().check(request);
+  CHECK(report.status.text() == "ok");
+  CHECK(report.device.id == "alpha");
+  CHECK(report.variant == "forwarded");
+  CHECK(report.tier == Tier::built);
+  CHECK(report.keys.size() == 1);
+  CHECK(report.runs == 0);
+  CHECK(fixture.controls("alpha").builds == 1);
+  CHECK(fixture.controls("alpha").runs == 0);
+  CHECK(fixture.runtime().check(request).tier == Tier::memory);
+  fixture.controls("alpha").fail_build = true;
+  std::get<Conv2dSpec>(request.spec).activation = Activation::relu;
+  CHECK(fixture.runtime().check(request).status.code == StatusCode::invalid_argument);
+  request.tensors.clear();
+  CHECK(fixture.runtime().check(request).status.message == "0 tensors given, expected 3");
+}
+
+TEST_CASE("runtime: a device is opened ahead by its id, and all of them as auto") {
+  RuntimeFixture fixture;
+  Runtime& runtime = fixture.runtime();
+  const auto holders = [&](const char* device) { return fixture.options(device).controls.use_count(); };
+  runtime.open_ahead("nonsense");  // its job tells
+  CHECK(holders("beta") == holders("alpha"));
+  runtime.open_ahead("beta");
+  CHECK(holders("beta") == holders("alpha") + 1);
+  const std::string all = GENERATE(as<std::string>(), "", "auto");
+  runtime.open_ahead(all);
+  CHECK(holders("beta") == holders("alpha"));
 }
 
 TEST_CASE("runtime: a build that fails is the job's failure, not the device's") {
@@ -610,6 +711,76 @@ TEST_CASE("runtime: names that are not registered are told with those that are")
   REQUIRE_FALSE(made);
   CHECK(made.error().code == StatusCode::not_found);
   CHECK_THAT(made.error().message, Contains("'granite'") && Contains("'tiered'"));
+  const auto error_with = [](const Config& config, const Registry& registry) {
+    const auto refused = Runtime::create(config, registry, {});
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == StatusCode::not_found);
+    return refused.error().message;
+  };
+  CHECK_THAT(error_with(fixture.config, fixture.registry), Catch::StartsWith("[cache] name: "));
+  fixture.config.cache.name = "tiered";
+  fixture.config.executor.name = "granite";
+  CHECK_THAT(error_with(fixture.config, fixture.registry), Catch::StartsWith("[executor] name: "));
+  fixture.config.executor.name = "ring";
+  fixture.config.selector.name = "granite";
+  CHECK_THAT(error_with(fixture.config, fixture.registry), Catch::StartsWith("[selector] name: "));
+  fixture.config.selector.name = "learning";
+  fixture.config.generator.name = "granite";
+  CHECK_THAT(error_with(fixture.config, fixture.registry), Catch::StartsWith("[generator] name: "));
+}
+
+TEST_CASE("runtime: a part that cannot be made is named with its reason") {
+  RuntimeFixture fixture;
+  Registry& registry = fixture.registry;
+  std::string expected;
+  Status added;
+  SECTION("the cache") {
+    added = registry.add_cache("test", "broken", [](const CacheContext&) {
+      return Result<std::unique_ptr<ProgramCache>>(unavailable("no room"));
+    });
+    fixture.config.cache.name = "broken";
+    expected = "cache 'broken': no room";
+  }
+  SECTION("the executor") {
+    added = registry.add_executor("test", "broken", [](const ExecutorContext&) {
+      return Result<std::unique_ptr<Executor>>(unavailable("no room"));
+    });
+    fixture.config.executor.name = "broken";
+    expected = "executor 'broken': no room";
+  }
+  SECTION("the selector") {
+    added = registry.add_selector("test", "broken", [](const SelectorContext&) {
+      return Result<std::unique_ptr<DeviceSelector>>(unavailable("no room"));
+    });
+    fixture.config.selector.name = "broken";
+    expected = "selector 'broken': no room";
+  }
+  SECTION("a generator") {
+    added = registry.add_generator("some_plugin", "broken", {Dialect::library}, [](const GeneratorContext&) {
+      return Result<std::unique_ptr<KernelGenerator>>(unavailable("no room"));
+    });
+    expected = "generator of plugin 'some_plugin': no room";
+  }
+  REQUIRE(added.ok());
+  const auto made = Runtime::create(fixture.config, registry, {});
+  REQUIRE_FALSE(made);
+  CHECK(made.error().text() == "unavailable: " + expected);
+}
+
+TEST_CASE("runtime: a program cache without a runtime is the tiered one, of a configuration without problems") {
+  RuntimeFixture fixture;  // for its folder
+  CHECK(open_program_cache(fixture.config.cache, {}).has_value());
+  fixture.config.cache.name = "granite";
+  const auto other = open_program_cache(fixture.config.cache, {});
+  REQUIRE_FALSE(other);
+  CHECK(other.error().text() == "unsupported: cache 'granite': not available without a Runtime, expected 'tiered'");
+  ConfigSources sources;
+  sources.environment.clear();
+  sources.set = {"cache.policy=\"first\"", "cache.compression=\"second\""};
+  const auto wrong = open_program_cache(sources, {});
+  REQUIRE_FALSE(wrong);
+  CHECK(wrong.error().code == StatusCode::invalid_argument);
+  CHECK_THAT(wrong.error().message, Contains("first") && Contains("second") && Contains("\n"));
 }
 
 TEST_CASE("runtime: a generator that is named must be there; the default one may be absent like its plugin") {
