@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -472,13 +473,13 @@ TEST_CASE("runtime::build_processes: a child is told its limits and what is hidd
                                 {"OLDPWD", "/home/user"},  {"MESA_SHADER_CACHE_DIR", "/mine"}};
   shell.config.directory = "/cache";
   shell.config.key_file = "/state/key";
-  shell.config.build_memory = 123 << 20;
+  shell.config.build_memory = std::uint64_t{123} << 20;
   shell.make("child");
   shell.check_built();
   const BuildSetup told = shell.setup();
   CHECK(told.plugin == "/plugins/fixture.so");
   CHECK(told.device == "fixture:0");
-  CHECK(told.memory == 123 << 20);
+  CHECK(told.memory == shell.config.build_memory);
   CHECK(told.driver_folder.empty());
   CHECK(told.hidden == std::vector<std::string>{"/cache", "/state/key", "/state/key.bundle", "/home/user"});
   std::size_t of_core = 0;

@@ -12,7 +12,10 @@
 #include <iterator>
 #include <regex>
 #include <set>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 using namespace kiln;
 using namespace kiln::test;
@@ -76,6 +79,68 @@ TEST_CASE("metrics: jobs under way are counted while they are, and a device that
                                Contains("kiln_runtime_device_jobs{device=\"opengl:0\"} 1\n"));
   }
   CHECK_THAT(text_now(), Contains("kiln_runtime_device_jobs{device=\"cpu\"} 0\n"));
+}
+
+TEST_CASE("metrics: each figure of jobs, devices and cache has its own line, behind its type") {
+  JobMetrics jobs;
+  Measurement run = run_of(8'000'000'000);
+  run.queue_ns = 1'000'000'000;
+  run.build_ns = 2'000'000'000;
+  run.upload_ns = 3'000'000'000;
+  run.device_ns = 4'000'000'000;
+  run.readback_ns = 5'000'000'000;
+  for (int i = 0; i < 2; ++i) jobs.ran("cpu", "gemm", run);
+  jobs.ended("cpu", "gemm", "ok");
+  const JobMetrics::UnderWay under_way(jobs, "cpu");
+  DeviceInfo usable, not_usable;
+  usable.id = "cpu";
+  usable.kind = DeviceKind::cpu;
+  usable.name = "a processor";
+  usable.driver = "a driver";
+  usable.usable = true;
+  not_usable.id = "opengl:0";
+  not_usable.kind = DeviceKind::gpu;
+  CacheStats counts;
+  counts.memory_hits = 1;
+  counts.disk_hits = 2;
+  counts.shared.layer_hits = 3;
+  counts.shared.hits = 4;
+  counts.misses = 5;
+  counts.builds = 6;
+  counts.prepared = 7;
+  counts.failed_builds = 8;
+  counts.evictions = 9;
+  counts.disk_evictions = 10;
+  counts.programs_in_memory = 11;
+  counts.bytes_in_memory = 12;
+  counts.saved_ms = 13'500;
+  const std::string text = runtime_metrics(jobs, {usable, not_usable}, counts);
+  const std::string of_job = "device=\"cpu\",op=\"gemm\"";
+  const std::pair<std::string, std::vector<std::string>> expected[] = {
+      {"kiln_runtime_jobs_total counter", {"{" + of_job + ",status=\"ok\"} 1"}},
+      {"kiln_runtime_device_jobs gauge", {"{device=\"cpu\"} 1"}},
+      {"kiln_runtime_run_seconds histogram", {"_sum{" + of_job + "} 16", "_count{" + of_job + "} 2"}},
+      {"kiln_runtime_stage_seconds_total counter",
+       {"{" + of_job + ",stage=\"queue\"} 2", "{" + of_job + ",stage=\"build\"} 4",
+        "{" + of_job + ",stage=\"upload\"} 6", "{" + of_job + ",stage=\"device\"} 8",
+        "{" + of_job + ",stage=\"readback\"} 10"}},
+      {"kiln_runtime_device_usable gauge",
+       {"{device=\"cpu\",kind=\"cpu\",name=\"a processor\",driver=\"a driver\"} 1",
+        "{device=\"opengl:0\",kind=\"gpu\",name=\"\",driver=\"\"} 0"}},
+      {"kiln_runtime_cache_hits_total counter",
+       {"{tier=\"memory\"} 1", "{tier=\"disk\"} 2", "{tier=\"layer\"} 3", "{tier=\"remote\"} 4"}},
+      {"kiln_runtime_cache_misses_total counter", {" 5"}},
+      {"kiln_runtime_cache_builds_total counter", {"{stored=\"yes\"} 6", "{stored=\"no\"} 7"}},
+      {"kiln_runtime_cache_failed_builds_total counter", {" 8"}},
+      {"kiln_runtime_cache_evictions_total counter", {"{tier=\"memory\"} 9", "{tier=\"disk\"} 10"}},
+      {"kiln_runtime_cache_programs gauge", {" 11"}},
+      {"kiln_runtime_cache_memory_bytes gauge", {" 12"}},
+      {"kiln_runtime_cache_saved_seconds gauge", {" 13.5"}}};
+  for (const auto& [metric, samples] : expected) {
+    CHECK_THAT(text, Contains("# TYPE " + metric + "\n"));
+    const std::string name = metric.substr(0, metric.find(' '));
+    for (const std::string& sample : samples) CHECK_THAT(text, Contains("\n" + name + sample + "\n"));
+  }
 }
 
 TEST_CASE("metrics: what a label holds cannot end it") {

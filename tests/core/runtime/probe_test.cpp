@@ -135,8 +135,8 @@ struct BuildingProbe {
   }
   // A folder for the driver's own cache, named as the runtime names it.
   fs::path use_driver_folder() {
-    setup.driver_folder =
-        temporary.path() / "driver" / (std::string(64, 'a') + ".1.0123456789abcdef") / ".build-0";
+    const std::string own = std::string(64, 'a') + ".1.0123456789abcdef";
+    setup.driver_folder = temporary.path() / "driver" / own / ".build-0";
     fs::create_directories(setup.driver_folder);
     const std::string name = "MESA_SHADER_CACHE_DIR=";
     std::erase_if(variables, [&](const std::string& variable) { return variable.starts_with(name); });
