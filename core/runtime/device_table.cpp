@@ -229,18 +229,19 @@ std::vector<DeviceInfo> DeviceTable::known() const {
 }
 
 Status DeviceTable::check_name(std::string_view id) {
-  {
+  const auto is_known = [&] {
     const std::lock_guard lock(known_mutex_);
-    if (known_.contains(id)) return {};
-  }
+    return known_.contains(id);
+  };
+  if (is_known()) return {};
   if (OneDriver* driver = driver_named(id)) {
     (void)enumerate_for(id);
+    if (is_known()) return {};
     const std::lock_guard lock(driver->mutex);
     if (driver->driver == nullptr) return {};
   }
   const std::vector<DeviceInfo> all = enumerate_all();
-  const std::lock_guard lock(known_mutex_);
-  return known_.contains(id) ? Status{} : unknown_device(id, all);
+  return is_known() ? Status{} : unknown_device(id, all);
 }
 
 std::string DeviceTable::plugin_of(std::string_view id) const {

@@ -222,6 +222,19 @@ TEST_CASE("devices: of a known device its driver alone is asked, once") {
   CHECK(one.enumerated == 1);
 }
 
+TEST_CASE("devices: the name of a device starts its own driver alone, an unknown one starts all") {
+  TableScene scene;
+  DeviceTable& table = scene.table();
+  ToldDriver &one = scene.drivers["one"], &two = scene.drivers["two"];
+  CHECK(table.check_name("one:0").ok());
+  CHECK(table.check_name("one:1").ok());
+  CHECK(one.made == 1);
+  CHECK(one.enumerated == 1);
+  CHECK(two.made == 0);
+  CHECK(table.check_name("one:7").code == StatusCode::not_found);
+  CHECK(two.made == 1);
+}
+
 TEST_CASE("devices: the error for an unknown id has every device, and the nearest where one is near") {
   TableScene scene;
   const auto refused = [&](std::string_view id) {
