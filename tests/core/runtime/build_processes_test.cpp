@@ -45,7 +45,7 @@ class Notes final : public LogSink {
   std::vector<std::string> all;
 };
 
-std::string text_of(std::span<const std::byte> bytes) {
+std::string bytes_as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
@@ -131,7 +131,7 @@ struct ShellBuilders {
     REQUIRE(built);
     REQUIRE(*built);
     CHECK((*built)->format == "text");
-    CHECK(text_of((*built)->bytes) == "p");
+    CHECK(bytes_as_text((*built)->bytes) == "p");
   }
   std::string failure(StatusCode code) {
     const auto built = build();
@@ -623,7 +623,7 @@ TEST_CASE("runtime::build_processes: the real kiln-probe builds a program, and t
   REQUIRE(built);
   REQUIRE(*built);
   CHECK((*built)->format == "fixture:1");
-  CHECK(text_of((*built)->bytes) == "function add_one\n");
+  CHECK(bytes_as_text((*built)->bytes) == "function add_one\n");
   const TrialOutcome outcome = shell.builders->try_stored(key, **built, shell.device.info());
   CHECK((outcome.verdict == TrialVerdict::good));
   CHECK(outcome.why == "");

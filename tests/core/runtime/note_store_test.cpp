@@ -87,14 +87,14 @@ TEST_CASE("runtime::NoteStore: without a folder, a key or leave to write it keep
 
 TEST_CASE("runtime::NoteStore: a store that is only read finds what others keep, and makes no key",
           "[runtime][notes]") {
-  Place place;
-  NoteStore(place.config, "cpu").keep("a", bytes_of("1"));
+  NoteFolder place;
+  NoteStore(place.config, "cpu").keep("a", test::copied_bytes("1"));
   place.config.read_only = true;
   NoteStore reader(place.config, "cpu");
-  CHECK(reader.find("a") == bytes_of("1"));
-  reader.keep("a", bytes_of("2"));
-  reader.keep("b", bytes_of("2"));
-  CHECK(reader.find("a") == bytes_of("1"));
+  CHECK(reader.find("a") == test::copied_bytes("1"));
+  reader.keep("a", test::copied_bytes("2"));
+  reader.keep("b", test::copied_bytes("2"));
+  CHECK(reader.find("a") == test::copied_bytes("1"));
   CHECK(reader.find("b") == std::nullopt);
   place.config.key_file = place.temporary.path() / "state" / "another key";
   CHECK(NoteStore(place.config, "cpu").find("a") == std::nullopt);

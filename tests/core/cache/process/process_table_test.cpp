@@ -84,7 +84,7 @@ TEST_CASE("cache::process_table: a slot holds twenty marks, one more has none, a
   ProcessTable table(device_folder, sharing, {&folder.log, LogLevel::info}, [](const ProcessMark&) {});
   const auto marked = [&] {
     std::set<std::string> digests;
-    for (const ProcessMark& mark : marks_of_slot(text_of(folder.table))) digests.insert(mark.digest.hex());
+    for (const ProcessMark& mark : marks_of_slot(table_text(folder.table))) digests.insert(mark.digest.hex());
     return digests;
   };
   std::set<std::string> expected;
