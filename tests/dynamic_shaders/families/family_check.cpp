@@ -61,7 +61,7 @@ Device* device_under_test() {
   return owned.device.get();
 }
 
-std::size_t shapes_wanted() { return test::is_long() ? 300 : test::is_sanitized ? 3 : 24; }
+std::size_t shapes_wanted() { return test::is_long() ? 300 : test::is_sanitized ? 3 : 16; }
 
 std::uint64_t Dice::next() {  // splitmix64
   state_ += 0x9e3779b97f4a7c15u;
