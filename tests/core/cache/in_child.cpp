@@ -40,6 +40,11 @@ Child::Child(const std::function<std::string()>& work) {
 
 void Child::kill(int signal) { ::kill(pid_, signal); }
 
+bool Child::is_stopped() const {
+  siginfo_t info{};
+  return waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_;
+}
+
 ChildEnd Child::wait() {
   ChildEnd end;
   char buffer[4096];

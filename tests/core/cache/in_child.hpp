@@ -24,6 +24,7 @@ class Child {
   ~Child();
 
   void kill(int signal);
+  bool is_stopped() const;  // by a signal
   ChildEnd wait();
 
  private:

@@ -54,8 +54,9 @@ struct Builder : Party {
   }
 };
 
-void wait_until(const std::function<bool()>& holds) {
-  const Deadline end = Deadline::after(std::chrono::seconds(20));
+void wait_until(const char* event, const std::function<bool()>& holds) {
+  INFO("waited for this: " << event);
+  const Deadline end = Deadline::after(std::chrono::minutes(1));
   while (!holds() && !end.passed()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   CHECK(holds());
 }
@@ -74,7 +75,7 @@ TEST_CASE("cache::lease: one builds, the other waits and takes it from disk") {
   Party second(place);
   Result<Acquired> got = internal_error("nothing yet");
   std::thread waiting([&] { got = acquire(*second.cache, "one", second.device); });
-  wait_until([&] { return second.cache->stats().lease_waits == 1; });
+  wait_until("somebody waits for the lease", [&] { return second.cache->stats().lease_waits == 1; });
   first.end();
   waiting.join();
   REQUIRE(got);
@@ -133,7 +134,7 @@ TEST_CASE("cache::lease: who waits for somebody that would not wait does not get
   });
   Result<Acquired> got = internal_error("nothing yet");
   std::thread waiting([&] { got = acquire(*second.cache, "one", second.device); });
-  wait_until([&] { return second.cache->stats().lease_waits == 1; });
+  wait_until("somebody waits for the lease", [&] { return second.cache->stats().lease_waits == 1; });
   first.end();
   waiting.join();
   stop = true;
@@ -155,11 +156,11 @@ TEST_CASE("cache::lease: its holder is killed: taken over at once") {
     static_cast<void>(acquire(*party.cache, "one", party.device));
     return "was not killed";
   });
-  wait_until([&] { return building->load(); });
+  wait_until("the child builds", [&] { return building->load(); });
   Party other(place);  // would wait for ever
   Result<Acquired> got = internal_error("nothing yet");
   std::thread waiting([&] { got = acquire(*other.cache, "one", other.device); });
-  wait_until([&] { return other.cache->stats().lease_waits == 1; });
+  wait_until("somebody waits for the lease", [&] { return other.cache->stats().lease_waits == 1; });
   CHECK(other.device.builds == 0);
   dies.kill(SIGKILL);
   waiting.join();
@@ -172,17 +173,13 @@ TEST_CASE("cache::lease: its holder is killed: taken over at once") {
 
 TEST_CASE("cache::lease: its holder is stopped: the others go on when their patience ends") {
   Workplace place;
-  Shared<std::atomic<bool>> building;
   Child stopped([&]() -> std::string {
     Party party(place);
-    party.device.on_build = [&](const KernelSource&) {
-      *building = true;
-      raise(SIGSTOP);
-    };
+    party.device.on_build = [](const KernelSource&) { raise(SIGSTOP); };
     const auto got = acquire(*party.cache, "one", party.device);
     return got && text_of(*got) == "one" ? "" : "was not served";
   });
-  wait_until([&] { return building->load(); });
+  wait_until("the child is stopped while it builds", [&] { return stopped.is_stopped(); });
   Party other(place, {std::chrono::milliseconds(20)});
   const auto got = acquire(*other.cache, "one", other.device);
   REQUIRE(got);
@@ -202,7 +199,7 @@ TEST_CASE("cache::lease: a build that fails lets the next one try") {
   first.device.fail_builds = true;
   Result<Acquired> got = internal_error("nothing yet");
   std::thread waiting([&] { got = acquire(*second.cache, "one", second.device); });
-  wait_until([&] { return second.cache->stats().lease_waits == 1; });
+  wait_until("somebody waits for the lease", [&] { return second.cache->stats().lease_waits == 1; });
   first.end();
   waiting.join();
   REQUIRE(got);
