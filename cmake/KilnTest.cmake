@@ -74,16 +74,15 @@ function(kiln_keep_unsanitized variable)
   set(${variable} ${kept} PARENT_SCOPE)
 endfunction()
 
-# kiln_add_test(NAME SOURCES… [APART…] [LIBRARIES…] [DEPENDS…] [TIMEOUT SECONDS] [COST SECONDS] [PARTS N]
-#               [UNSANITIZED CASES] [UNSANITIZED_PARTS N] [NOT_SANITIZED]): one Catch2 binary, run by kiln_add_run. Inner headers of core are
-# visible. APART: those of SOURCES with a helper named like one in another file of their folder, which KILN_UNITY leaves
-# alone. COST: of the long ones, which CTest begins with. UNSANITIZED: which of its cases a build with a sanitizer skips,
-# shortens or compiles otherwise, as Catch2 selects them. With KILN_UNSANITIZED_TESTS they are the test NAME_unsanitized.
-# NOT_SANITIZED: all of them; a build with a sanitizer has the binary only with KILN_ALL_SANITIZED. No part may be without
-# a case.
+# kiln_add_test(NAME SOURCES… [LIBRARIES…] [DEPENDS…] [TIMEOUT SECONDS] [COST SECONDS] [PARTS N]
+#               [UNSANITIZED CASES] [UNSANITIZED_PARTS N] [NOT_SANITIZED]): one Catch2 binary, run by kiln_add_run. Inner
+# headers of core are visible. COST: of the long ones, which CTest begins with. UNSANITIZED: which of its cases a build
+# with a sanitizer skips, shortens or compiles otherwise, as Catch2 selects them. With KILN_UNSANITIZED_TESTS they are the
+# test NAME_unsanitized. NOT_SANITIZED: all of them; a build with a sanitizer then has the target NAME only with
+# KILN_ALL_SANITIZED. No part may be without a case.
 function(kiln_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "NOT_SANITIZED" "TIMEOUT;COST;PARTS;UNSANITIZED;UNSANITIZED_PARTS"
-    "SOURCES;APART;LIBRARIES;DEPENDS")
+    "SOURCES;LIBRARIES;DEPENDS")
   if(arg_NOT_SANITIZED)
     if(KILN_SANITIZE AND NOT KILN_ALL_SANITIZED)
       return()
@@ -106,7 +105,6 @@ function(kiln_add_test name)
   target_compile_options(${name} PRIVATE ${KILN_TEST_OPTIONS})
   target_link_options(${name} PRIVATE ${KILN_TEST_LINK_OPTIONS})
   target_precompile_headers(${name} REUSE_FROM kiln_catch)
-  set_source_files_properties(${arg_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   target_compile_definitions(${name} PRIVATE
     KILN_SOURCE_DIR="${PROJECT_SOURCE_DIR}" KILN_BINARY_DIR="${PROJECT_BINARY_DIR}"
     KILN_PLUGIN_DIR="${KILN_PLUGIN_OUTPUT_DIRECTORY}")

@@ -4,8 +4,8 @@
 # TESTS: only those of the test binaries, for scripts/mutate, which changes the other sources one at a time.
 set(KILN_UNITY OFF CACHE STRING "Compile the sources of a folder together: ON, OFF, or TESTS for those of the tests alone")
 
-# kiln_unite(TARGETS…): does so for the targets named, whose folders have no two names alike but in sources that are
-# APART (KilnTest.cmake). Nothing where KILN_UNITY is off.
+# kiln_unite(TARGETS…): does so for the targets named. No two sources of a folder may give a name to different things; a
+# source with SKIP_UNITY_BUILD_INCLUSION is compiled by itself. Nothing where KILN_UNITY is off.
 function(kiln_unite)
   if(NOT KILN_UNITY)
     return()
