@@ -4,12 +4,13 @@
 
 #include "runtime/child_protocols.hpp"
 
+#include "core/cache/copied_bytes.hpp"
 #include "core/runtime/runtime_fixture.hpp"
+#include "support/happens.hpp"
 
 #include <catch2/catch.hpp>
 
 #include <kiln/digest.hpp>
-#include <kiln/plugin_loader.hpp>
 #include <kiln/stop_scope.hpp>
 
 #include <stdlib.h>
@@ -45,10 +46,6 @@ class Notes final : public LogSink {
   std::vector<std::string> all;
 };
 
-std::string bytes_as_text(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 // A child that adds a line to "starts", answers the set-up with the file "opened", and goes on as `body` says: take
 // reads a request to its end and fails at the end of the input; the file "built" is the answer with a program.
 struct ShellBuilders {
@@ -65,8 +62,8 @@ struct ShellBuilders {
     write("built", to_frame(Result<ProgramBinary>(ProgramBinary{"text", {std::byte{'p'}}})));
     write("refused", to_frame(Result<ProgramBinary>(invalid_argument("line 3"))));
     write("lost", to_frame(Result<ProgramBinary>(device_lost("gone"))));
-    write("child", "#!/bin/sh\ncd " + folder.string() +
-                       "\ntake() { n=$(head -c 4 | od -An -tu4); [ -n \"$n\" ] && head -c $n > request; }\n"
+    write("child", "#!/bin/sh\ncd '" + folder.string() +
+                       "'\ntake() { n=$(head -c 4 | od -An -tu4); [ -n \"$n\" ] && head -c $n > request; }\n"
                        "echo start >> starts\necho $$ > pid\ntake\ncat opened\n" +
                        body + "\n");
     std::filesystem::permissions(folder / "child", std::filesystem::perms::owner_all);
@@ -107,19 +104,17 @@ struct ShellBuilders {
     for (std::string line; std::getline(in, line);) ++lines;
     return lines;
   }
-  // Whether the last child ends within ten seconds: its input is closed then.
+  // Whether the last child ends: its input is closed then.
   bool await_end() const {
     int pid = 0;
     std::ifstream(folder / "pid") >> pid;
-    for (int i = 0; i < 10'000; ++i) {
+    return happens([&] {
       std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
       std::string text;
       std::getline(in, text);
       const std::size_t at = text.rfind(')');
-      if (at == std::string::npos || text[at + 2] == 'Z') return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    return false;
+      return at == std::string::npos || text[at + 2] == 'Z';
+    });
   }
   std::optional<Result<ProgramBinary>> build() {
     KernelSource source;
@@ -131,7 +126,7 @@ struct ShellBuilders {
     REQUIRE(built);
     REQUIRE(*built);
     CHECK((*built)->format == "text");
-    CHECK(bytes_as_text((*built)->bytes) == "p");
+    CHECK(text_in((*built)->bytes) == "p");
   }
   std::string failure(StatusCode code) {
     const auto built = build();
@@ -396,7 +391,7 @@ TEST_CASE("runtime::build_processes: where no child can be started it is said on
   ShellBuilders shell(serves);
   SECTION("no such program") { shell.make("no_such_program"); }
   SECTION("a child that ends") {
-    shell.write("child", "#!/bin/sh\necho start >> " + (shell.folder / "starts").string() + "\nexit 3\n");
+    shell.write("child", "#!/bin/sh\necho start >> '" + (shell.folder / "starts").string() + "'\nexit 3\n");
   }
   SECTION("a child that has another device") {
     shell.write("opened", to_frame(Result<BuildOpened>(not_found("another driver"))));
@@ -547,10 +542,8 @@ TEST_CASE("runtime::build_processes: a stop ends the wait for a child, and the n
   std::atomic<bool> stop{false};
   {
     const StopScope scope(&stop);
-    std::thread stopping([&] {
-      for (int i = 0; i < 20'000 && !std::filesystem::exists(shell.folder / "asked"); ++i) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      }
+    std::jthread stopping([&] {
+      (void)happens([&] { return std::filesystem::exists(shell.folder / "asked"); });
       stop = true;
     });
     const auto built = shell.build();
@@ -597,34 +590,4 @@ TEST_CASE("runtime::build_processes: a child that has lost the parent's driver i
                                                     Log{&shell.notes, LogLevel::info});
   CHECK_FALSE(shell.build());
   CHECK(shell.starts() == 1);
-}
-
-TEST_CASE("runtime::build_processes: the real kiln-probe builds a program, and tries it", "[runtime]") {
-  ShellBuilders shell(serves);
-  const std::filesystem::path plugin = shell.folder / "plugins" / "fixture.so";
-  std::filesystem::create_directory(plugin.parent_path());
-  std::filesystem::permissions(plugin.parent_path(), std::filesystem::perms(0755));
-  std::filesystem::copy_file(std::filesystem::path(KILN_BINARY_DIR) / "tests" / "fixtures" / "fixture.so", plugin);
-  std::filesystem::permissions(plugin, std::filesystem::perms(0644));
-  const auto locate = [&](const std::string& id) {
-    BuildSetup setup;
-    setup.plugin = plugin;
-    setup.driver = "fixture";
-    setup.device = id;
-    return std::optional(setup);
-  };
-  shell.builders = std::make_unique<BuildProcesses>(shell.config, PluginLoader::default_probe(), locate,
-                                                    Log{&shell.notes, LogLevel::info});
-  KernelSource source;
-  source.dialect = Dialect::glsl;
-  source.text = "add_one";
-  const ProgramKey key = key_of(source, shell.device.info(), "label");
-  const auto built = shell.builders->build(key, source, shell.device);
-  REQUIRE(built);
-  REQUIRE(*built);
-  CHECK((*built)->format == "fixture:1");
-  CHECK(bytes_as_text((*built)->bytes) == "function add_one\n");
-  const TrialOutcome outcome = shell.builders->try_stored(key, **built, shell.device.info());
-  CHECK((outcome.verdict == TrialVerdict::good));
-  CHECK(outcome.why == "");
 }
