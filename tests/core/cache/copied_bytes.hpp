@@ -16,7 +16,7 @@ inline std::vector<std::byte> copied_bytes(std::string_view text) {
   return {bytes.begin(), bytes.end()};
 }
 
-inline std::string text_in(std::span<const std::byte> bytes) {
+inline std::string copied_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 

@@ -412,7 +412,7 @@ TEST_CASE("runtime::bench_process: outputs of one real child are compared with t
   CHECK(group_of("FACTOR=2,MODE=1") == 1);
 }
 
-TEST_CASE("runtime::bench_process: an answer of at most one mebibyte is taken, and a longer one ends its child",
+TEST_CASE("runtime::bench_process: an answer below one mebibyte is taken, and a longer one ends its child",
           "[runtime][tuning]") {
   ShellChild child(
       "case \"$line\" in full*) head -c 1048000 /dev/zero | tr '\\0' ' ';; "

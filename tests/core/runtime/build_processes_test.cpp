@@ -126,7 +126,7 @@ struct ShellBuilders {
     REQUIRE(built);
     REQUIRE(*built);
     CHECK((*built)->format == "text");
-    CHECK(text_in((*built)->bytes) == "p");
+    CHECK(copied_text((*built)->bytes) == "p");
   }
   std::string failure(StatusCode code) {
     const auto built = build();
@@ -522,7 +522,7 @@ TEST_CASE("runtime::build_processes: a child whose folder for the driver cannot 
   CHECK_THAT(shell.notes.all[0], Contains("a compiler process has no driver folder: ") && Contains("/proc/none"));
 }
 
-TEST_CASE("runtime::build_processes: what a child is not isolated from is said once", "[runtime]") {
+TEST_CASE("runtime::build_processes: what a child is not isolated from is logged once", "[runtime]") {
   ShellBuilders shell("[ -e second ] || { touch second; take; kill -SEGV $$; }\nwhile take; do cat built; done");
   BuildOpened opened;
   opened.gaps = {"files: no Landlock", "network: no filter"};
@@ -558,7 +558,7 @@ TEST_CASE("runtime::build_processes: a stop ends the wait for a child, and the n
   CHECK(shell.notes.all.empty());
 }
 
-TEST_CASE("runtime::build_processes: an answer that is none ends its child, and fails its program alone", "[runtime]") {
+TEST_CASE("runtime::build_processes: an invalid answer ends its child, and fails its program alone", "[runtime]") {
   ShellBuilders shell(says_something_bad);
   std::string why;
   SECTION("bytes behind it") {

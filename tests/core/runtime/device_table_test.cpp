@@ -287,7 +287,7 @@ TEST_CASE("devices: a driver that cannot start stands for all of its devices, an
         "device 'three:0': no such device (usable: one:0, one:1; unusable: two: no library)");
 }
 
-TEST_CASE("devices: one that cannot be opened is left for good, or for a while where it was lost or late") {
+TEST_CASE("devices: a device that cannot be opened is unusable, or set aside if it was lost or late") {
   TableScene scene;
   ToldDriver& one = scene.drivers["one"];
   bool for_a_while = true;
@@ -343,7 +343,7 @@ TEST_CASE("devices: a lost device is opened anew, and each pause is logged once"
                                                          "device one:0 is set aside for 4.0 s: gone"});
 }
 
-TEST_CASE("devices: hardware that is lost under one name is closed under the others, until its own pause ends") {
+TEST_CASE("devices: hardware that is lost under one id is closed under its other ids, until the pause of each ends") {
   TableScene scene;
   scene.drivers["one"].devices[0].physical_id = "pci:1";
   scene.drivers["one"].devices[1].physical_id = "pci:2";
@@ -380,8 +380,7 @@ TEST_CASE("devices: the third failed job in a row sets a device aside, with the 
   CHECK(table.is_set_aside("one:0"));
   CHECK_FALSE(table.is_set_aside("one:1"));
   CHECK(table.is_open("one:0"));
-  CHECK(scene.log.warnings().back() ==
-        "device one:0 is set aside for 64.0 s: 3 jobs failed in a row, the last: fifth");
+  CHECK(scene.log.warnings().back() == "device one:0 is set aside for 64.0 s: 3 jobs failed in a row, the last: fifth");
 }
 
 TEST_CASE("devices: another process is told the plugin's file, the driver and its settings") {

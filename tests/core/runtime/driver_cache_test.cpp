@@ -269,7 +269,7 @@ TEST_CASE("runtime::driver_cache: reads the build id and the needed libraries of
   }
 }
 
-TEST_CASE("runtime::driver_cache: what is no 64-bit little-endian file, or has headers without end, is no driver",
+TEST_CASE("runtime::driver_cache: a file that is not 64-bit little-endian ELF, or has too many headers, is no driver",
           "[runtime][driver_cache]") {
   const test::CacheTestFolder temporary;
   const fs::path file = temporary.path() / "driver.so";
@@ -325,7 +325,7 @@ TEST_CASE("runtime::driver_cache: what is no 64-bit little-endian file, or has h
   }
 }
 
-TEST_CASE("runtime::driver_cache: notes of more than 4 KiB and entries of more than 64 KiB are not looked at",
+TEST_CASE("runtime::driver_cache: notes of more than 4 KiB and entries of more than 64 KiB are ignored",
           "[runtime][driver_cache]") {
   const test::CacheTestFolder temporary;
   const fs::path file = temporary.path() / "driver.so";
@@ -359,7 +359,7 @@ TEST_CASE("runtime::driver_cache: notes of more than 4 KiB and entries of more t
   }
 }
 
-TEST_CASE("runtime::driver_cache: what left processes have in their folders is removed", "[runtime][driver_cache]") {
+TEST_CASE("runtime::driver_cache: folders of processes that have ended are removed", "[runtime][driver_cache]") {
   const Place place;
   REQUIRE(prepare_driver_cache(place.folder).ok());
   const auto made = [&](const std::string& name) {

@@ -284,14 +284,14 @@ TEST_CASE("runtime::probe: leaves no core, and its driver's streams lead nowhere
   if (own.rlim_max >= 1) CHECK(core_limits_of(pid) == "1 1");
 }
 
-TEST_CASE("runtime::build_child: builds one program after another, and says what it cannot build", "[runtime]") {
+TEST_CASE("runtime::build_child: builds one program after another, and returns the error of each that it cannot build", "[runtime]") {
   BuildingProbe probe;
   REQUIRE(probe.open());
   for (const char* function : {"add_one", "copy", "add_one"}) {
     const auto built = probe.build(function);
     REQUIRE(built);
     CHECK(built->format == "fixture:1");
-    CHECK(text_in(built->bytes) == "function " + std::string(function) + "\n");
+    CHECK(copied_text(built->bytes) == "function " + std::string(function) + "\n");
     CHECK(built->driver_files.empty());
   }
   const auto failure = [&](const BuildRequest& request, StatusCode code) {
@@ -318,7 +318,7 @@ TEST_CASE("runtime::build_child: builds one program after another, and says what
   const auto built = probe.ask(request_for(large));
   REQUIRE(built);
   const std::string expected = "function add_one\ndefine PADDING " + std::string(1 << 20, '7') + "\n";
-  CHECK((text_in(built->bytes) == expected));
+  CHECK((copied_text(built->bytes) == expected));
 }
 
 TEST_CASE("runtime::build_child: a program is built with the settings of the parent, and none without its device",
@@ -364,7 +364,7 @@ TEST_CASE("runtime::build_child: a program is built with the settings of the par
   }
 }
 
-TEST_CASE("runtime::build_child: a setup that cannot be read is the answer to every request", "[runtime]") {
+TEST_CASE("runtime::build_child: an unreadable setup fails every request", "[runtime]") {
   BuildingProbe probe;
   const auto opened = probe.open(as_frame("nonsense"));
   REQUIRE_FALSE(opened);
@@ -397,7 +397,7 @@ TEST_CASE("runtime::build_child: a build answers with what the driver wrote to i
       REQUIRE(built);
       REQUIRE(built->driver_files.size() == 1);
       CHECK(built->driver_files[0].name == "code");
-      CHECK(text_in(built->driver_files[0].bytes) == "machine code");
+      CHECK(copied_text(built->driver_files[0].bytes) == "machine code");
       CHECK(built->driver_setting == std::string(64, 'a'));
       CHECK(fs::is_empty(folder));
     }
@@ -443,7 +443,7 @@ TEST_CASE("runtime::build_child: a stored program is tried with the driver files
   CHECK(is_tried());
   const auto after = probe.build("copy");
   REQUIRE(after);
-  CHECK(text_in(after->bytes) == "function copy\n");
+  CHECK(copied_text(after->bytes) == "function copy\n");
 }
 
 }  // namespace kiln::test

@@ -363,7 +363,7 @@ TEST_CASE("runner: a timeout after a wait for its turn of most of the time is no
   CHECK_FALSE(counted);
 }
 
-TEST_CASE("runner: what was found in a comparison stays when a later one is better") {
+TEST_CASE("runner: the result of a comparison stays when a later one is better") {
   RunnerScene scene;
   UserKernelSpec kernel;
   kernel.path = "own.cl";
