@@ -284,7 +284,7 @@ TEST_CASE("runtime::probe: leaves no core, and its driver's streams lead nowhere
   if (own.rlim_max >= 1) CHECK(core_limits_of(pid) == "1 1");
 }
 
-TEST_CASE("runtime::build_child: builds one program after another, and returns the error of each that it cannot build", "[runtime]") {
+TEST_CASE("runtime::build_child: builds one program after another, and answers errors", "[runtime]") {
   BuildingProbe probe;
   REQUIRE(probe.open());
   for (const char* function : {"add_one", "copy", "add_one"}) {
