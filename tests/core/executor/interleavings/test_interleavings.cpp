@@ -17,7 +17,7 @@ namespace kiln::test {
 namespace {
 
 // A sanitizer watches the pipeline's memory, which a part of the orders uses in all ways.
-std::size_t most_walks() { return !is_sanitized ? SIZE_MAX : is_long() ? 50'000 : 1'500; }
+std::size_t most_walks() { return !is_sanitized ? SIZE_MAX : is_long() ? 50'000 : 500; }
 
 struct Explored {
   bool is_whole = true;  // every order was walked
