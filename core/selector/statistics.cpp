@@ -184,8 +184,8 @@ double squares_left_out(const std::array<Row, terms>& a, const Row& y, const std
   return squares;
 }
 
-// Every subset of the terms is tried: with three it is as cheap as an active-set method, and exact. A start alone always
-// fits. REQUIRES: not empty.
+// Every subset of the terms is tried: with three it is as cheap as an active-set method, and exact. A start alone
+// always fits. REQUIRES: not empty.
 Fit fit(std::span<const RunPoint> points) {
   Fit best;
   double mean_flops = 0, mean_bytes = 0;

@@ -137,8 +137,8 @@ TEST_CASE("simple layers: an average counts the elements inside the input, in ei
   CHECK_THAT(opencl_of(PoolKind::average),
              Catch::Contains("  float pooled = 0.0f;\n") && Catch::Contains("      pooled = pooled + value;\n") &&
                  Catch::Contains("  pooled = pooled / (float)((end_y - first_y) * (end_x - first_x));\n"));
-  CHECK_THAT(opencl_of(PoolKind::maximum), Catch::Contains("      pooled = fmax(pooled, value);\n") &&
-                                               !Catch::Contains("pooled / "));
+  CHECK_THAT(opencl_of(PoolKind::maximum),
+             Catch::Contains("      pooled = fmax(pooled, value);\n") && !Catch::Contains("pooled / "));
 }
 
 TEST_CASE("simple layers: elements are added and activated by fours where their number allows it") {

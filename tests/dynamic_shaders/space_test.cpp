@@ -602,12 +602,8 @@ TEST_CASE("space: what a block may be follows from the kernel and its border") {
   const std::string padded = "looped padded, unrolled padded";
   const std::string either = "looped guarded, looped padded, unrolled guarded, unrolled padded";
   const std::vector<Kernel> kernels = {
-      {3, 3, 0, 0, {4, 8}, padded},
-      {3, 3, 1, 0, {4, 8}, either},
-      {3, 3, 0, 1, {4, 8}, either},
-      {1, 1, 0, 0, {4, 8, 16}, padded},
-      {1, 3, 0, 0, {4, 8}, "looped padded"},
-      {3, 1, 0, 0, {4, 8}, padded},
+      {3, 3, 0, 0, {4, 8}, padded},     {3, 3, 1, 0, {4, 8}, either},          {3, 3, 0, 1, {4, 8}, either},
+      {1, 1, 0, 0, {4, 8, 16}, padded}, {1, 3, 0, 0, {4, 8}, "looped padded"}, {3, 1, 0, 0, {4, 8}, padded},
   };
   for (const Kernel& kernel : kernels) {
     CAPTURE(kernel.r, kernel.s, kernel.pad_y, kernel.pad_x);

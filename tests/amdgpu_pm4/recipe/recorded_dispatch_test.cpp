@@ -223,9 +223,9 @@ TEST_CASE("pm4 recipe: a kernel and a place at the limits are recorded") {
     return appended(*result, {sample_kernarg_va, {1, 1, 1}, {}});
   };
   DispatchPlace place = sample_place(plain, navi31);
-  for (const std::array<std::uint32_t, 3>& workgroup : {std::array<std::uint32_t, 3>{1024, 1, 1},
-                                                        std::array<std::uint32_t, 3>{1, 1024, 1},
-                                                        std::array<std::uint32_t, 3>{8, 2, 64}}) {
+  for (const std::array<std::uint32_t, 3>& workgroup :
+       {std::array<std::uint32_t, 3>{1024, 1, 1}, std::array<std::uint32_t, 3>{1, 1024, 1},
+        std::array<std::uint32_t, 3>{8, 2, 64}}) {
     place.workgroup = workgroup;
     const Dwords dwords = stream(plain, place);
     CHECK(register_in(dwords, "COMPUTE_NUM_THREAD_X") == workgroup[0]);

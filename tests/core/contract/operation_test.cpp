@@ -158,10 +158,14 @@ TEST_CASE("pool2d spec: what is wrong is named", "[contract]") {
 
 TEST_CASE("pool2d spec: every size has a least and a greatest value", "[contract]") {
   constexpr std::int64_t most = 1048576;
-  const std::pair<std::string, std::int64_t Pool2dSpec::*> fields[] = {
-      {"n", &Pool2dSpec::n}, {"c", &Pool2dSpec::c}, {"h", &Pool2dSpec::h},
-      {"w", &Pool2dSpec::w}, {"r", &Pool2dSpec::r}, {"s", &Pool2dSpec::s},
-      {"stride (y)", &Pool2dSpec::stride_y}, {"stride (x)", &Pool2dSpec::stride_x}};
+  const std::pair<std::string, std::int64_t Pool2dSpec::*> fields[] = {{"n", &Pool2dSpec::n},
+                                                                       {"c", &Pool2dSpec::c},
+                                                                       {"h", &Pool2dSpec::h},
+                                                                       {"w", &Pool2dSpec::w},
+                                                                       {"r", &Pool2dSpec::r},
+                                                                       {"s", &Pool2dSpec::s},
+                                                                       {"stride (y)", &Pool2dSpec::stride_y},
+                                                                       {"stride (x)", &Pool2dSpec::stride_x}};
   for (const auto& [name, field] : fields) {
     INFO(name);
     Pool2dSpec spec = pool();

@@ -359,8 +359,7 @@ TEST_CASE("job request: the keys of a kernel arrive in its specification", "[job
   CHECK(spec.constants == std::vector<Define>{{"N", "3"}, {"KIND", "vec4"}});
   CHECK(spec.grid == std::array<std::uint32_t, 3>{2, 3, 4});
   CHECK(spec.grid_expressions == std::array<std::string, 3>{"N", "", "2 * N"});
-  CHECK(spec.parameters ==
-        std::vector<UserKernelSpec::Parameter>{{"TILE", {"8", "16"}}, {"UNROLL", {"1", "2", "4"}}});
+  CHECK(spec.parameters == std::vector<UserKernelSpec::Parameter>{{"TILE", {"8", "16"}}, {"UNROLL", {"1", "2", "4"}}});
   CHECK(spec.workgroup == std::array<std::uint32_t, 3>{8, 4, 2});
   CHECK(spec.uniforms ==
         std::vector<UserKernelSpec::Uniform>{{"gain", Type::number, {2}}, {"rounds", Type::integer, {}}});

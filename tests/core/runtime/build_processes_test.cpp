@@ -463,8 +463,9 @@ TEST_CASE("runtime::build_processes: a stored program is at fault where a signal
 TEST_CASE("runtime::build_processes: a child is told its limits and what is hidden, and not the user's variables",
           "[runtime]") {
   ShellBuilders shell(keeps);
-  const Variable variables[] = {{"KILN_TEST_HIDDEN", "1"}, {"KILN_SIM_TEST", "2"}, {"XDG_TEST_HOME", "3"},
-                                {"TEST_OF_KILN", "4"},     {"HOME", "/home/user"}, {"PWD", "/home/user/now"},
+  const Variable variables[] = {{"KILN_TEST_HIDDEN", "1"}, {"KILN_SIM_TEST", "2"},
+                                {"XDG_TEST_HOME", "3"},    {"TEST_OF_KILN", "4"},
+                                {"HOME", "/home/user"},    {"PWD", "/home/user/now"},
                                 {"OLDPWD", "/home/user"},  {"MESA_SHADER_CACHE_DIR", "/mine"}};
   shell.config.directory = "/cache";
   shell.config.key_file = "/state/key";
@@ -493,8 +494,7 @@ TEST_CASE("runtime::build_processes: a child is told its limits and what is hidd
     }
   }
   std::sort(kept.begin(), kept.end());
-  CHECK(kept ==
-        std::vector<std::string>{"KILN_SIM_TEST=2", "MESA_SHADER_CACHE_DIR=/proc/self/exe/", "TEST_OF_KILN=4"});
+  CHECK(kept == std::vector<std::string>{"KILN_SIM_TEST=2", "MESA_SHADER_CACHE_DIR=/proc/self/exe/", "TEST_OF_KILN=4"});
 }
 
 TEST_CASE("runtime::build_processes: each child has a folder for the driver's cache, which goes with it", "[runtime]") {
@@ -530,9 +530,8 @@ TEST_CASE("runtime::build_processes: what a child is not isolated from is logged
   (void)shell.failure(StatusCode::invalid_argument);
   shell.check_built();
   CHECK(shell.starts() == 2);
-  CHECK(shell.notes.all ==
-        std::vector<std::string>{"the compiler process is not isolated from files: no Landlock",
-                                 "the compiler process is not isolated from network: no filter"});
+  CHECK(shell.notes.all == std::vector<std::string>{"the compiler process is not isolated from files: no Landlock",
+                                                    "the compiler process is not isolated from network: no filter"});
 }
 
 TEST_CASE("runtime::build_processes: a stop ends the wait for a child, and the next program has another one",

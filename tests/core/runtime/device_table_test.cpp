@@ -86,8 +86,8 @@ struct TableScene {
     const std::pair<const char*, const char*> plugins[] = {{"first", "one"}, {"second", "two"}};
     for (const auto& [plugin, driver] : plugins) {
       ToldDriver& told = drivers[driver];
-      const Status added = registry.add_driver(
-          plugin, driver, [&told](const DriverContext& context) -> Result<std::unique_ptr<Driver>> {
+      const Status added =
+          registry.add_driver(plugin, driver, [&told](const DriverContext& context) -> Result<std::unique_ptr<Driver>> {
             ++told.made;
             told.cache_directory = context.cache_directory;
             told.settings = context.settings;

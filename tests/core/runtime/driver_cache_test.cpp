@@ -334,8 +334,7 @@ TEST_CASE("runtime::driver_cache: notes of more than 4 KiB and entries of more t
     SmallElf elf;
     std::string last;
     add_note(last, NT_GNU_BUILD_ID, std::string_view("GNU", 4), "name");
-    add_note(elf.notes, 7, std::string_view("GNU", 4),
-             std::string(bytes - last.size() - sizeof(Elf64_Nhdr) - 4, 'x'));
+    add_note(elf.notes, 7, std::string_view("GNU", 4), std::string(bytes - last.size() - sizeof(Elf64_Nhdr) - 4, 'x'));
     elf.notes += last;
     REQUIRE(elf.notes.size() == bytes);
     CHECK(elf.facts(file).build_id == (bytes == 4096 ? "name" : ""));
@@ -426,9 +425,8 @@ TEST_CASE("runtime::driver_cache: settings become variables, but for those that 
   section["vector_width"].value = std::int64_t{1};
   section["threads"].value = std::int64_t{1};
 
-  surroundings.variables = {{"LP_NUM_THREADS", "2"},
-                            {"MESA_SHADER_CACHE_DIR", "/mine"},
-                            {"MESA_SHADER_CACHE_MAX_SIZE", "9G"}};
+  surroundings.variables = {
+      {"LP_NUM_THREADS", "2"}, {"MESA_SHADER_CACHE_DIR", "/mine"}, {"MESA_SHADER_CACHE_MAX_SIZE", "9G"}};
   DriverEnvironment environment = driver_environment(config, surroundings);
   CHECK(environment.kept == std::vector<std::string>{"LP_NUM_THREADS", "MESA_SHADER_CACHE_MAX_SIZE"});
   REQUIRE(environment.set.size() == 2);
@@ -528,9 +526,7 @@ TEST_CASE("runtime::driver_cache: the folder name depends on the driver's files 
   config.cache.directory = "/cache";
   DriverSurroundings surroundings;
   surroundings.library_folders = {one, two};
-  const auto setting = [&] {
-    return driver_setting_of(variables_of(config, surroundings)["MESA_SHADER_CACHE_DIR"]);
-  };
+  const auto setting = [&] { return driver_setting_of(variables_of(config, surroundings)["MESA_SHADER_CACHE_DIR"]); };
   KeyEncoder plain;
   plain.field("schema", std::uint64_t{1});
   add_this_processor(plain);

@@ -138,9 +138,7 @@ struct BuildingProbe {
     send(first_frame);
     return build_opened_of(receive());
   }
-  void send(const std::string& frame) {
-    REQUIRE(child->send(frame, Deadline::after(std::chrono::seconds(60))).ok());
-  }
+  void send(const std::string& frame) { REQUIRE(child->send(frame, Deadline::after(std::chrono::seconds(60))).ok()); }
   // The next frame without its length; empty: the child ended, or said nothing for a minute.
   std::string receive() {
     const Deadline deadline = Deadline::after(std::chrono::seconds(60));

@@ -223,8 +223,8 @@ TEST_CASE("runtime: with fallback = never a job is run again on its device once,
     fixture.controls("alpha").lose_at = 1;
     const RunReport report = fixture.runtime().run(request);
     CHECK(report.status.code == StatusCode::device_lost);
-    CHECK_THAT(report.status.message, Catch::StartsWith("fallback = \"never\": ") &&
-                                          Catch::EndsWith("alpha: the fixture device was lost"));
+    CHECK_THAT(report.status.message,
+               Catch::StartsWith("fallback = \"never\": ") && Catch::EndsWith("alpha: the fixture device was lost"));
     CHECK(report.runs == 0);
   }
   CHECK(fixture.controls("beta").submits == 0);
@@ -241,8 +241,8 @@ TEST_CASE("runtime: with fallback = never another device does what a chosen one 
   REQUIRE(report.status.text() == "ok");
   CHECK(report.device.id == "alpha");
   REQUIRE(report.notes.size() == 1);
-  CHECK_THAT(report.notes[0], Catch::StartsWith("beta cannot serve: ") &&
-                                  Catch::EndsWith("the program needs what the device lacks"));
+  CHECK_THAT(report.notes[0],
+             Catch::StartsWith("beta cannot serve: ") && Catch::EndsWith("the program needs what the device lacks"));
   for (const DeviceInfo& device : fixture.runtime().known_devices()) CHECK(device.usable);
   request.device = "beta";
   std::get<Conv2dSpec>(request.spec).activation = Activation::relu;  // of which alpha has built nothing

@@ -203,8 +203,7 @@ TEST_CASE("runner: a job's runs are reported as they were measured, with the bui
   }
   Exposition exposition;
   scene.metrics.add_to(exposition);
-  CHECK_THAT(exposition.take(),
-             Contains("kiln_runtime_run_seconds_count{device=\"fixture:0\",op=\"conv2d\"} 3\n"));
+  CHECK_THAT(exposition.take(), Contains("kiln_runtime_run_seconds_count{device=\"fixture:0\",op=\"conv2d\"} 3\n"));
 }
 
 TEST_CASE("runner: runs of generic programs are all first ones, and none of the shape's own programs") {

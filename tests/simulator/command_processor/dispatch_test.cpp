@@ -39,8 +39,8 @@ TEST_CASE("simulator command processor: a dispatch hands over the registers as t
   CHECK(state.tmpring_size == 0x2001);
   CHECK(state.scratch_base == 0xFFFF'8000'1234'5600);  // bit 47 is set
   CHECK(state.border_colors == 0xFFFF'8100'5566'7700);
-  CHECK(state.user_data == std::array<std::uint32_t, 16>{100, 101, 102, 103, 104, 105, 106, 107, 108, 109, 110, 111,
-                                                         112, 113, 114, 115});
+  CHECK(state.user_data ==
+        std::array<std::uint32_t, 16>{100, 101, 102, 103, 104, 105, 106, 107, 108, 109, 110, 111, 112, 113, 114, 115});
   CHECK(state.num_thread == std::array<std::uint32_t, 3>{4, 5, 6});
   CHECK(state.start == std::array<std::uint32_t, 3>{7, 8, 9});
   CHECK(state.groups == std::array<std::uint32_t, 3>{2, 3, 4});
