@@ -14,6 +14,15 @@ DeviceInfo sample_device() {
   return device;
 }
 
+DeviceInfo viewing_device() {
+  DeviceInfo device = sample_device();
+  device.max_bindings = 16;
+  device.max_texel_bindings = 32, device.max_image_bindings = 8;
+  device.max_view_texels = 1u << 27;
+  device.simd_lanes = 8;
+  return device;
+}
+
 Conv2dSpec resnet_layer() {
   Conv2dSpec spec;
   spec.c = 64, spec.h = 56, spec.w = 56, spec.k = 64, spec.r = 3, spec.s = 3, spec.pad_y = 1, spec.pad_x = 1;

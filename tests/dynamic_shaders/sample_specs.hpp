@@ -13,6 +13,8 @@ namespace kiln::dynamic_shaders {
 
 // A device as OpenGL describes llvmpipe.
 DeviceInfo sample_device();
+// With views of every kind, and lanes of a software device.
+DeviceInfo viewing_device();
 
 Conv2dSpec resnet_layer();     // 64 channels of 56 x 56, 3 x 3 taps, padded
 Conv2dSpec depthwise_layer();  // stride, dilation, bias and ReLU, no padding along x
