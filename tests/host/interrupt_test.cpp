@@ -44,11 +44,12 @@ TEST_CASE("Ctrl-C leaves what the jobs before it counted") {
   const std::string job =
       "[[job]]\nop = \"conv2d\"\nc = 64\nk = 64\nr = 3\ns = 3\npad = 1\ninput = \"random:1\"\n"
       "weights = \"random:2\"\n";
+  // Many short runs: the job ends between two of them, soon enough also on a busy machine.
   const auto file = folder.write("two.toml", job + "name = \"short\"\nh = 8\nw = 8\n" +  //
-                                                 job + "name = \"long\"\nh = 112\nw = 112\n");
+                                                 job + "name = \"long\"\nh = 28\nw = 28\n");
   ProcessOptions options;
   options.interrupt_when = "job 2 of 2";
-  const Finished finished = run_kiln({"run", file, "--device", "opengl:0", "--repeat", "100", "--progress", "plain",
+  const Finished finished = run_kiln({"run", file, "--device", "opengl:0", "--repeat", "1000", "--progress", "plain",
                                       "--set", "cache.warm=all", "--cache-dir", folder / "cache"},
                                      options);
   INFO(finished.err);

@@ -199,13 +199,13 @@ TEST_CASE("Ctrl-C shows the jobs that had begun, as a table and as JSON") {
   const std::string job =
       "[[job]]\nop = \"conv2d\"\nc = 64\nk = 64\nr = 3\ns = 3\npad = 1\ninput = \"random:1\"\n"
       "weights = \"random:2\"\n";
-  const auto file = folder.write("two.toml", job + "name = \"short\"\nh = 8\nw = 8\n" +         //
-                                                 job + "name = \"long\"\nh = 112\nw = 112\n" +  //
+  const auto file = folder.write("two.toml", job + "name = \"short\"\nh = 8\nw = 8\n" +       //
+                                                 job + "name = \"long\"\nh = 28\nw = 28\n" +  //
                                                  job + "name = \"never\"\nh = 8\nw = 8\n");
   ProcessOptions options;
   options.interrupt_when = "job 2 of 3";
   const std::vector<std::string> words = {"run", file,         "--device", "opengl:0",    "--repeat",
-                                          "100", "--progress", "plain",    "--cache-dir", folder / "cache"};
+                                          "1000", "--progress", "plain",   "--cache-dir", folder / "cache"};
   const Finished table = run_kiln(words, options);
   INFO(table.err << table.out);
   CHECK(table.status == -SIGINT);
