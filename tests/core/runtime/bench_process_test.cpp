@@ -1,5 +1,5 @@
 // BenchProcess on a child that is a few lines of shell: what it makes of answers, ends, hangs and pauses. What the real
-// child answers, and the lines between the two.
+// child answers.
 #include "runtime/autotuner.hpp"
 #include "runtime/child_protocols.hpp"
 #include "runtime/probe_main.hpp"
@@ -138,99 +138,6 @@ off_t bytes_in(const UniqueFd& file) {
 }
 
 }  // namespace
-
-TEST_CASE("runtime::bench_lines: a setup is equal after writing and reading", "[runtime][tuning]") {
-  Conv2dSpec conv;
-  std::int64_t next = 2;
-  for (const auto number :
-       {&Conv2dSpec::n, &Conv2dSpec::c, &Conv2dSpec::h, &Conv2dSpec::w, &Conv2dSpec::k, &Conv2dSpec::r, &Conv2dSpec::s,
-        &Conv2dSpec::stride_y, &Conv2dSpec::stride_x, &Conv2dSpec::pad_y, &Conv2dSpec::pad_x, &Conv2dSpec::dilation_y,
-        &Conv2dSpec::dilation_x, &Conv2dSpec::groups}) {
-    conv.*number = next++;
-  }
-  conv.bias = Bias::per_channel;
-  conv.activation = Activation::relu6;
-  conv.accuracy = Accuracy::winograd;
-  GemmSpec gemm{2, 3, 4};
-  gemm.bias = Bias::per_channel;
-  gemm.activation = Activation::relu;
-  std::vector<decltype(BenchSetup::subject)> subjects;
-  subjects.emplace_back(conv);
-  subjects.emplace_back(gemm);
-  subjects.emplace_back(std::string("a job"));
-  const auto arrived = [](const BenchSetup& setup) {
-    std::string line = to_line(setup);
-    REQUIRE(line.ends_with('\n'));
-    line.pop_back();
-    REQUIRE(line.find('\n') == std::string::npos);
-    return setup_of(line);
-  };
-  for (const auto& subject : subjects) {
-    BenchSetup setup;
-    setup.sources.file = "/jobs.toml";
-    setup.sources.environment = {{"HOME", "/home/user"}, {"KILN_LOG", "info"}};
-    setup.sources.set = {"a.b=1", "c.d=2"};
-    setup.sources.cache_directory = "/cache";
-    setup.sources.plugin_path = "/one:/two";
-    setup.device = "opengl:0";
-    setup.subject = subject;
-    setup.outputs = 3;
-    const auto whole = arrived(setup);
-    REQUIRE(whole.has_value());
-    CHECK(whole->sources.file.value_or("") == "/jobs.toml");
-    CHECK((whole->sources.environment == setup.sources.environment));
-    CHECK(whole->sources.set == setup.sources.set);
-    CHECK(whole->sources.cache_directory.value_or("") == "/cache");
-    CHECK(whole->sources.plugin_path.value_or("") == "/one:/two");
-    CHECK(whole->device == "opengl:0");
-    CHECK((whole->subject == subject));
-    CHECK(whole->outputs == 3);
-    BenchSetup least;
-    least.subject = subject;
-    const auto little = arrived(least);
-    REQUIRE(little.has_value());
-    CHECK_FALSE(little->sources.file.has_value());
-    CHECK_FALSE(little->sources.cache_directory.has_value());
-    CHECK_FALSE(little->sources.plugin_path.has_value());
-    CHECK((little->subject == subject));
-    CHECK(little->outputs == -1);
-  }
-  CHECK(setup_of("no JSON").error().code == StatusCode::invalid_argument);
-  CHECK(setup_of("{}").error().code == StatusCode::invalid_argument);
-}
-
-TEST_CASE("runtime::bench_lines: answers and failures are equal after writing and reading", "[runtime][tuning]") {
-  VariantSamples samples;
-  samples.wall_ns = {7, 8, 9};
-  samples.device_ns = {4, 5, 6};
-  samples.source_digest = "digest";
-  samples.max_rel_error = 0.25;
-  samples.error_bound = 0.5;
-  samples.agreement = 3;
-  samples.contention = 0.125;
-  const auto answer = answer_of(to_line(Result<VariantSamples>(samples)));
-  REQUIRE(answer.has_value());
-  CHECK(answer->wall_ns == samples.wall_ns);
-  CHECK(answer->device_ns == samples.device_ns);
-  CHECK(answer->source_digest == "digest");
-  CHECK(answer->max_rel_error == 0.25);
-  CHECK(answer->error_bound == 0.5);
-  CHECK(answer->agreement == 3);
-  CHECK(answer->contention == 0.125);
-  for (const StatusCode code : {StatusCode::invalid_argument, StatusCode::not_found, StatusCode::unsupported,
-                                StatusCode::unavailable, StatusCode::corrupt, StatusCode::io, StatusCode::timeout,
-                                StatusCode::device_lost, StatusCode::cancelled, StatusCode::internal}) {
-    const auto failed = answer_of(to_line(Result<VariantSamples>(Status{code, "the \"words\"\nof it"})));
-    REQUIRE_FALSE(failed.has_value());
-    CHECK(failed.error().code == code);
-    CHECK(failed.error().message == "the \"words\"\nof it");
-  }
-  const auto unknown = answer_of("{\"code\":\"nonsense\",\"message\":\"words\"}");
-  REQUIRE_FALSE(unknown.has_value());
-  CHECK(unknown.error().code == StatusCode::internal);
-  CHECK_THAT(unknown.error().message, Catch::Contains("'nonsense'"));
-  CHECK(answer_of("no JSON").error().code == StatusCode::internal);
-}
 
 TEST_CASE("runtime::bench_child: measures a layer and compares it with its reference", "[runtime][tuning]") {
   FixtureBench bench;

@@ -21,6 +21,22 @@ std::string refusal(const Pipeline& pipeline) {
   return status.message;
 }
 
+// A convolution, and the fixture's `copy`, a user's kernel, which the devices of the fixture then run.
+Chain chain_with_copy(RuntimeFixture& fixture) {
+  for (const char* name : {"alpha", "beta"}) {
+    fixture.options(name).info.dialects = {Dialect::library, Dialect::opencl_c};
+  }
+  UserKernelSpec copy;
+  copy.path = "copy.cl";
+  copy.text = "copy";
+  copy.dialect = Dialect::opencl_c;
+  copy.bindings = {{Access::read, 432}, {Access::write, 432}};
+  Chain chain;
+  chain.pipeline.tensors = {chain.pipeline.tensors[0], intermediate("a"), chain.pipeline.tensors[4]};
+  chain.pipeline.steps = {conv("1", "x", "a"), {"2", copy, {{"a", {}}, {"y", {}}}}};
+  return chain;
+}
+
 }  // namespace
 
 TEST_CASE("pipeline: its steps run as one submission, and its result is that of the jobs") {
@@ -232,17 +248,7 @@ TEST_CASE("pipeline: expected results are compared, and must be results") {
 
 TEST_CASE("pipeline: what a user's kernel in it computes is not the device's fault") {
   RuntimeFixture fixture;
-  for (const char* name : {"alpha", "beta"}) {
-    fixture.options(name).info.dialects = {Dialect::library, Dialect::opencl_c};
-  }
-  UserKernelSpec copy;
-  copy.path = "copy.cl";
-  copy.text = "copy";
-  copy.dialect = Dialect::opencl_c;
-  copy.bindings = {{Access::read, 432}, {Access::write, 432}};
-  Chain chain;
-  chain.pipeline.tensors = {chain.pipeline.tensors[0], intermediate("a"), chain.pipeline.tensors[4]};
-  chain.pipeline.steps = {conv("1", "x", "a"), {"2", copy, {{"a", {}}, {"y", {}}}}};
+  const Chain chain = chain_with_copy(fixture);
   PipelineRequest request = chain.on_beta();
   request.check = PipelineCheck::final;
   request.expected = {{"y", {numbers(square, 9), {}, "want.npy"}}};
@@ -255,17 +261,7 @@ TEST_CASE("pipeline: what a user's kernel in it computes is not the device's fau
 
 TEST_CASE("pipeline: what has no reference is compared with its steps run as jobs") {
   RuntimeFixture fixture;
-  for (const char* name : {"alpha", "beta"}) {
-    fixture.options(name).info.dialects = {Dialect::library, Dialect::opencl_c};
-  }
-  UserKernelSpec copy;
-  copy.path = "copy.cl";
-  copy.text = "copy";
-  copy.dialect = Dialect::opencl_c;
-  copy.bindings = {{Access::read, 432}, {Access::write, 432}};
-  Chain chain;
-  chain.pipeline.tensors = {chain.pipeline.tensors[0], intermediate("a"), chain.pipeline.tensors[4]};
-  chain.pipeline.steps = {conv("1", "x", "a"), {"2", copy, {{"a", {}}, {"y", {}}}}};
+  const Chain chain = chain_with_copy(fixture);
   PipelineRequest request = chain.on_beta();
   request.check = PipelineCheck::steps;
   support::FixtureControls& beta = fixture.controls("beta");
