@@ -240,10 +240,7 @@ class Product final : public Work {
   std::uint64_t out_ = 0;
 };
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
+double median(const std::vector<double>& values) { return kiln::bench::quantile(values, 0.5); }
 
 Cost medians(const std::vector<Cost>& costs) {
   std::vector<double> wall, cpu;

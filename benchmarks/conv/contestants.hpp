@@ -35,7 +35,7 @@ class Contestant {
 };
 
 // The peers that a build may lack; each null where it does, or where the library has nothing for the shape.
-// XNNPACK works on NHWC, as it wants to: its input lies so already, and putting its output in order is not timed.
+// XNNPACK works on NHWC: oneDNN reorders its input and its output, as for a user whose tensors are NCHW.
 std::unique_ptr<Contestant> make_xnnpack(const Problem& problem);
 // OpenCV's dnn module: a network of one layer, NCHW in and out, as its users run it.
 std::unique_ptr<Contestant> make_opencv(const Problem& problem);

@@ -4,9 +4,10 @@
 // usage: conv_tables [--figures FILE] [--cache-dir DIR] [--rounds N] [--every N] [TABLE…]
 // TABLE: resnet50, mobilenet_v2, vgg16, prior_system, or a file; all four where none is named. --every N: only each
 // N-th layer. --cache-dir: what was tuned there serves. A run is NCHW in host memory to NCHW in host memory, weights
-// packed beforehand; XNNPACK's is NHWC to NHWC, as it wants to. In each round every contestant runs once, in an order
-// that rotates, after a pause in which threads that spin come to rest. Before the first and after the last round every
-// output is poisoned, computed and compared in full with the double-precision reference, outside the clock.
+// packed beforehand; reorders to a library's own layout and back are part of it. In each round every contestant runs
+// once, in an order that rotates, after a pause in which threads that spin come to rest. Before the first and after the
+// last round every output is poisoned, computed and compared in full with the double-precision reference, outside the
+// clock.
 //
 // Peers: oneDNN direct, in the fastest of its layouts, and Winograd where it has one for the shape; XNNPACK and
 // OpenCV's dnn module where the build found them.

@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <stdexcept>
+
+#include <oneapi/dnnl/dnnl.hpp>
 
 namespace kiln::bench {
 namespace {
@@ -33,10 +36,30 @@ struct Destroy {
 };
 using Threads = std::unique_ptr<pthreadpool, Destroy>;
 
+// XNNPACK knows NHWC only. A tensor's reorder by oneDNN, on all cores.
+class Reorder {
+ public:
+  Reorder(const Shape& shape, float* from, dnnl::memory::format_tag lies, float* to, dnnl::memory::format_tag wanted)
+      : from_({shape, dnnl::memory::data_type::f32, lies}, engine_, from),
+        to_({shape, dnnl::memory::data_type::f32, wanted}, engine_, to),
+        reorder_(from_, to_) {}
+  void run() {
+    reorder_.execute(stream_, from_, to_);
+    stream_.wait();
+  }
+
+ private:
+  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream_{engine_};
+  dnnl::memory from_, to_;
+  dnnl::reorder reorder_;
+};
+
 class Xnnpack final : public Contestant {
  public:
   explicit Xnnpack(const Problem& problem)
       : spec_(std::get<Conv2dSpec>(problem.spec)), threads_(pthreadpool_create(0)) {
+    using Tag = dnnl::memory::format_tag;
     need(xnn_initialize(nullptr), "starting");
     const auto n = [](std::int64_t value) { return static_cast<std::uint32_t>(value); };
     const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
@@ -47,9 +70,13 @@ class Xnnpack final : public Contestant {
                                            ? turned(problem.weights.values, 1, spec_.k, taps)
                                            : turned(problem.weights.values, spec_.k, spec_.c / spec_.groups, taps);
     // It reads some bytes behind its input's end.
-    input_ = turned(problem.input.values, spec_.n, spec_.c, spec_.h * spec_.w);
-    input_.resize(input_.size() + XNN_EXTRA_BYTES / sizeof(float));
-    output_.resize(size(spec_.n * spec_.k * spec_.out_h() * spec_.out_w()));
+    const std::span<float> values = problem.input.values;
+    input_.resize(values.size() + XNN_EXTRA_BYTES / sizeof(float));
+    const Shape results{spec_.n, spec_.k, spec_.out_h(), spec_.out_w()};
+    nhwc_output_.resize(size(spec_.n * spec_.k * spec_.out_h() * spec_.out_w()));
+    output_.resize(nhwc_output_.size());
+    to_nhwc_.emplace(Shape{spec_.n, spec_.c, spec_.h, spec_.w}, values.data(), Tag::nchw, input_.data(), Tag::nhwc);
+    to_nchw_.emplace(results, nhwc_output_.data(), Tag::nhwc, output_.data(), Tag::nchw);
     constexpr float infinity = std::numeric_limits<float>::infinity();
     need(xnn_create_convolution2d_nhwc_f32(
              n(spec_.pad_y), n(spec_.pad_x), n(spec_.pad_y), n(spec_.pad_x), n(spec_.r), n(spec_.s), n(spec_.stride_y),
@@ -58,19 +85,27 @@ class Xnnpack final : public Contestant {
              depthwise ? XNN_FLAG_DEPTHWISE_CONVOLUTION : 0, &operator_),
          "creating a convolution");
     need(xnn_setup_convolution2d_nhwc_f32(operator_, size(spec_.n), size(spec_.h), size(spec_.w), input_.data(),
-                                          output_.data(), threads_.get()),
+                                          nhwc_output_.data(), threads_.get()),
          "setting it up");
   }
   ~Xnnpack() override { xnn_delete_operator(operator_); }
 
-  void run() override { need(xnn_run_operator(operator_, threads_.get()), "running"); }
-  void poison() override { std::ranges::fill(output_, std::numeric_limits<float>::quiet_NaN()); }
-  std::vector<float> output() override { return turned(output_, spec_.n, spec_.out_h() * spec_.out_w(), spec_.k); }
+  void run() override {
+    to_nhwc_->run();
+    need(xnn_run_operator(operator_, threads_.get()), "running");
+    to_nchw_->run();
+  }
+  void poison() override {
+    std::ranges::fill(nhwc_output_, std::numeric_limits<float>::quiet_NaN());
+    std::ranges::fill(output_, std::numeric_limits<float>::quiet_NaN());
+  }
+  std::vector<float> output() override { return output_; }
 
  private:
   Conv2dSpec spec_;
   Threads threads_;
-  std::vector<float> input_, output_;
+  std::vector<float> input_, nhwc_output_, output_;
+  std::optional<Reorder> to_nhwc_, to_nchw_;
   xnn_operator_t operator_ = nullptr;
 };
 
