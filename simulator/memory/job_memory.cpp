@@ -247,12 +247,12 @@ std::optional<Fault> JobMemory::page(std::uint64_t address, Access access, Page&
   Place place;
   if (auto refused = find(address, access, place)) return refused;
   out.address = address & ~(Page::bytes - 1);
-  if (place.mapping == nullptr) {
+  out.unbacked = place.mapping == nullptr;
+  if (out.unbacked) {
     static std::byte zeros[Page::bytes];
     thread_local std::byte lost[Page::bytes];
     out.data = access == Access::write ? lost : zeros;
     out.marks = nullptr;
-    out.unbacked = true;
     return {};
   }
   out.data = place.copies == nullptr

@@ -224,6 +224,17 @@ TEST_CASE("kiln bench: every way in which a program fails is told, with what it 
   }
 }
 
+TEST_CASE("kiln bench: of what a failing program said, the last 400 bytes are told") {
+  const auto told_of = [](std::size_t letters) {
+    const FakePrograms programs("{", "printf 'A" + std::string(letters, 'b') + "'; exit 3");
+    return programs.bench({"selector", "--json"}).json()["areas"][0]["skipped"].get<std::string>();
+  };
+  // Before it, "the last words" and an end of line.
+  CHECK_THAT(told_of(384), Contains("the last words A" + std::string(384, 'b')) && !Contains("…"));
+  CHECK_THAT(told_of(385), Contains("…he last words A" + std::string(385, 'b')));
+  CHECK_THAT(told_of(500), Contains("…" + std::string(400, 'b')) && !Contains("Abbb"));
+}
+
 TEST_CASE("kiln bench: a number that is none is told with its place") {
   std::string wrong = good_count;
   wrong.replace(wrong.find("\"median\": 3"), 11, "\"median\": \"3\"");

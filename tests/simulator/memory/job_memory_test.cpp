@@ -98,15 +98,15 @@ TEST_CASE("simulator memory: sparse addresses without memory read as zero and lo
   CHECK(bytes[7] == std::byte(0));
   CHECK(bytes[8] == std::byte(7));
   for (const Access access : {Access::read, Access::write}) {
-    Page lost, kept;
-    REQUIRE_FALSE(job.page(0x10008, access, lost));
-    CHECK(lost.unbacked);
-    CHECK(lost.address == 0x10000);
-    CHECK(lost.marks == nullptr);
-    REQUIRE_FALSE(job.page(0x11008, access, kept));
-    CHECK_FALSE(kept.unbacked);
-    CHECK(kept.address == 0x11000);
-    CHECK((kept.marks != nullptr) == (access == Access::write));
+    Page page;  // of one call after the other
+    REQUIRE_FALSE(job.page(0x10008, access, page));
+    CHECK(page.unbacked);
+    CHECK(page.address == 0x10000);
+    CHECK(page.marks == nullptr);
+    REQUIRE_FALSE(job.page(0x11008, access, page));
+    CHECK_FALSE(page.unbacked);
+    CHECK(page.address == 0x11000);
+    CHECK((page.marks != nullptr) == (access == Access::write));
   }
 }
 
