@@ -167,6 +167,8 @@ DriverScratch::~DriverScratch() {
   // Refused where another cache of this process, or a child, uses the folder.
   if (try_lock(folder_.get()) != LockAnswer::taken) return;
   try {
+    // A thread of Mesa that finds no folder says so on the standard error stream.
+    await_threads(Threads::of_drivers);
     remove_known();
     remove_all_in(folder_.get());
   } catch (const std::bad_alloc&) {  // another process sweeps what is left
@@ -248,6 +250,7 @@ void await_threads(Threads which) {
         if (at->path().filename() == own || (which == Threads::of_drivers && !is_of_driver(at->path()))) continue;
         tasks.push_back(at->path());
       }
+      if (tasks.empty()) return;
     }
     idle = std::ranges::all_of(tasks, is_waiting) ? idle + 1 : 0;
     if (idle < enough) std::this_thread::sleep_for(std::chrono::microseconds(100));

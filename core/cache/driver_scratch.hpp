@@ -3,7 +3,7 @@
 // The driver runs the code in this folder, so only authenticated files are placed in it. The process holds a lock
 // (flock) on the folder. Other processes remove unlocked folders older than a minute.
 // Thread-safety: every method from any thread. Ownership: owns the folder's descriptor and lock; the last owner removes
-// the folder and its content.
+// the folder and its content, when the driver's threads no longer write to it.
 #pragma once
 
 #include <kiln/buffer.hpp>

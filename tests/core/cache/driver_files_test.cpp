@@ -10,6 +10,7 @@
 #include <catch2/catch.hpp>
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <iterator>
 #include <limits>
 #include <thread>
@@ -155,6 +157,29 @@ TEST_CASE("cache::driver_scratch: files are placed for the same setting only, an
     CHECK(fs::exists(at.folder / "mesa/cc/file"));  // the second still uses it
   }
   CHECK_FALSE(fs::exists(at.folder));
+}
+
+TEST_CASE("cache::driver_scratch: the folder stays while a thread of the driver writes to it") {
+  const PointedAt at;
+  auto scratch = DriverScratch::of_process();
+  REQUIRE(scratch != nullptr);
+  std::promise<void> begun, over;
+  std::error_code failure;
+  std::thread driver([&] {
+    pthread_setname_np(pthread_self(), "kiln:disk$0");  // as Mesa names it
+    begun.set_value();
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
+    while (std::chrono::steady_clock::now() < until) {
+    }
+    fs::create_directory(at.folder / "mesa", failure);
+    over.get_future().wait();  // sleeps, as Mesa's threads do without work
+  });
+  begun.get_future().wait();
+  scratch.reset();
+  CHECK_FALSE(fs::exists(at.folder));
+  over.set_value();
+  driver.join();
+  CHECK(failure.message() == std::error_code().message());
 }
 
 TEST_CASE("cache::driver_scratch: nothing is placed through a link, and names are checked again") {
