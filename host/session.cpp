@@ -70,39 +70,24 @@ std::optional<int> Session::check() {
 std::optional<int> Session::open_runtime(MissingPlugins missing, JobFiles files,
                                          const std::function<void(Runtime&)>& meanwhile) {
   read();
-  std::future<std::vector<ConfigProblem>> checks;
-  if (files == JobFiles::check) {
+  const auto check_files = [&] {
+    if (files == JobFiles::ignore) return;
     settle_results();
-    checks = std::async(std::launch::deferred, [&config = config_] {
-      std::vector<ConfigProblem> found = check_jobs(config.jobs);
-      std::ranges::move(check_pipelines(config), std::back_inserter(found));
-      return found;
-    });
-  }
-  const auto add_problems_of_jobs = [&] {
-    if (checks.valid()) std::ranges::move(checks.get(), std::back_inserter(problems_));
+    std::ranges::move(check_jobs(config_.jobs), std::back_inserter(problems_));
+    std::ranges::move(check_pipelines(config_), std::back_inserter(problems_));
   };
   // What is wrong leaves nothing behind: a folder is made for jobs that can run.
   std::error_code error;
-  if (!std::filesystem::exists(config_.cache.directory, error)) add_problems_of_jobs();
+  const bool makes_folder = !std::filesystem::exists(config_.cache.directory, error);
+  if (makes_folder) check_files();
   if (problems_.empty()) {
     make_cache_ready();
   } else {
     only_reads_cache_ = true;
   }
-  std::thread checking;
-  const auto join = [](std::thread* thread) {
-    if (thread->joinable()) thread->join();
-  };
-  const std::unique_ptr<std::thread, decltype(join)> joined(&checking, join);  // also where memory is refused below
-  if (checks.valid()) {
-    auto thread = start_thread([&checks] { checks.wait(); });
-    if (thread) checking = std::move(*thread);
-  }
   const auto end = open_with_plugins(missing);
   if (!end && meanwhile) meanwhile(*runtime_);
-  join(&checking);
-  add_problems_of_jobs();
+  if (!makes_folder) check_files();
   return problems_.empty() ? end : report_problems();
 }
 

@@ -41,7 +41,7 @@ class Session {
   std::optional<int> check();
   // As open_plugins(); then prepares the cache folder, sets the environment of the drivers and creates the runtime.
   // MissingPlugins::end: a missing required plugin is an error. JobFiles::check: for verbs that use the jobs' tensors.
-  // meanwhile: called after the runtime was created, while the jobs' files are still checked.
+  // meanwhile: called after the runtime was created, before the jobs' files are checked if the cache folder exists.
   std::optional<int> open_runtime(MissingPlugins missing = MissingPlugins::end, JobFiles files = JobFiles::ignore,
                                   const std::function<void(Runtime&)>& meanwhile = {});
   // Prints an error for every unknown device id: --device, or those of the configuration that it does not replace.

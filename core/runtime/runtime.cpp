@@ -48,12 +48,11 @@ void RuntimeParts::end_selector() {
 }
 
 void RuntimeParts::end_without_devices() noexcept {
-  end_selector();
+  selector.reset();
   executor.reset();
   cache.reset();
   builds.reset();
   driver_folder.reset();
-  if (selector_end.thread.joinable()) selector_end.thread.join();
 }
 
 void EndOfParts::operator()(RuntimeParts* parts) const noexcept {
@@ -285,6 +284,7 @@ CacheStats Runtime::cache_stats() const { return state_->parts->cache->stats(); 
 std::string Runtime::metrics() const { return state_->learner.metrics_text(); }
 const WorkCounters& Runtime::counters() const noexcept { return state_->parts->counters; }
 Result<std::uint64_t> Runtime::persist() try {
+  state_->parts->selector->save();
   auto* const warmable = dynamic_cast<WarmableCache*>(state_->parts->cache.get());
   return warmable == nullptr ? Result<std::uint64_t>(std::uint64_t{0}) : warmable->persist();
 } catch (...) {

@@ -125,11 +125,13 @@ LearningSelector::LearningSelector(const SelectorContext& context, selector::Cho
       next_save_(Clock::now() + save_interval),
       store_(context.cache_directory, context.log, context.read_only, context.config.ema_alpha) {}
 
-LearningSelector::~LearningSelector() {
-  const std::lock_guard store_lock(store_mutex_);
-  std::unique_lock lock(mutex_);
+LearningSelector::~LearningSelector() { LearningSelector::save(); }
+
+void LearningSelector::save() noexcept {
   try {
-    if (unsaved_) save(lock);
+    const std::lock_guard store_lock(store_mutex_);
+    std::unique_lock lock(mutex_);
+    if (unsaved_) merge(lock);
   } catch (...) {
     context_.log.write(LogLevel::warning, "selector", caught("the learned model was not saved").message);
   }
@@ -295,12 +297,12 @@ void LearningSelector::save_now_and_then() {
   const std::unique_lock store_lock(store_mutex_, std::try_to_lock);
   if (!store_lock) return;  // another thread is at it
   std::unique_lock lock(mutex_);
-  save(lock);
+  merge(lock);
 }
 
 // What other processes learned comes in where this one learned nothing meanwhile: while the file is written, others
 // choose.
-void LearningSelector::save(std::unique_lock<std::mutex>& lock) {
+void LearningSelector::merge(std::unique_lock<std::mutex>& lock) {
   unsaved_ = false;
   const std::map<selector::ArmKey, selector::Arm> mine = model_.arms();
   const selector::UnfitCounts unfit = std::exchange(unfit_, {});

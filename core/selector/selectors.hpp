@@ -61,7 +61,7 @@ std::string missed_preference(const DeviceConfig& device);
 // separately. Runs that packed a Constant, were contended, timed out, failed, gave a wrong result or exceeded the roof
 // are not learned from (sample_filter.hpp).
 // Thread-safety: every method from any thread. Ownership: owns the model. It is read from the cache folder at the first
-// call; new samples are merged into the file every few seconds and by the destructor.
+// call; new samples are merged into the file every few seconds, by save() and by the destructor.
 
 class LearningSelector final : public DeviceSelector {
  public:
@@ -75,6 +75,7 @@ class LearningSelector final : public DeviceSelector {
                               const JobTerms& terms) noexcept override;
   void record(const ShapeBucket& bucket, const DeviceInfo& device, const Measurement& measurement,
               const RunConditions& conditions) noexcept override;
+  void save() noexcept override;
 
  private:
   LearningSelector(const SelectorContext& context, selector::Chooser chooser);
@@ -84,7 +85,7 @@ class LearningSelector final : public DeviceSelector {
   void tell(const ShapeBucket& bucket, std::span<const selector::Prospect> prospects,
             const selector::Decision& decision) const;
   void save_now_and_then();
-  void save(std::unique_lock<std::mutex>& lock);
+  void merge(std::unique_lock<std::mutex>& lock);
   std::uint64_t jobs_of(const ShapeBucket& bucket) const;
   void learn(const ShapeBucket& bucket, const DeviceInfo& device, const Measurement& measurement,
              selector::Unfit unfit);

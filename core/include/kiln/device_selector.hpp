@@ -110,6 +110,8 @@ class DeviceSelector {
                                       const JobTerms& terms) noexcept = 0;
   virtual void record(const ShapeBucket& work, const DeviceInfo& device, const Measurement& measurement,
                       const RunConditions& conditions) noexcept = 0;
+  // Stores now what was learned, where the selector stores anything. The default does nothing.
+  virtual void save() noexcept {}
 };
 
 struct SelectorContext {

@@ -134,6 +134,8 @@ class Runtime {
   // Returns metrics of jobs, devices and cache in Prometheus text format, as in the file of [metrics].
   std::string metrics() const;
   const WorkCounters& counters() const noexcept;
+  // Stores what is held in memory only: programs where [cache] auto_save is false, values of entries, and what the
+  // selector has learned. Returns the number of programs that it stored.
   Result<std::uint64_t> persist();
 
  private:
