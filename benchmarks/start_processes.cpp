@@ -4,8 +4,8 @@
 //   start_processes simple|large ROUNDS COUNT [--figures FILE]     the same COUNT kernels in every process
 //   start_processes command ROUNDS [--figures FILE]                `kiln --version` and `kiln config check`
 //
-// In each round every contender runs once, one after another; a ratio is one of two processes of the same round. Each
-// kernel reads one file and writes another; the files that Kiln wrote are compared byte by byte with the plain
+// In each round every contender runs once, in an order that rotates; a ratio is one of two processes of the same round.
+// Each kernel reads one file and writes another; the files that Kiln wrote are compared byte by byte with the plain
 // program's after every round.
 //   driver   start_plain, from source, Mesa's own cache warm       binary   start_plain with a binary cache of its own
 //   cold     start_plain where no cache is: a fresh machine        one core both sides bound to one core
@@ -24,6 +24,7 @@
 
 #include <kiln/clock.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -171,11 +172,12 @@ class Comparison {
         key(), folder_ / "output");
     run({bench::kiln_command().string(), "cache", "export", "--show-key"}, key(), folder_ / "public");
     std::vector<double> bundle;
+    std::vector<Contender*> order{&driver,  &kiln,      &binary,       &adopted,
+                                  &at_once, &read_only, &driver_alone, &kiln_alone};
     for (int round = 0; round < rounds_; ++round) {
       if (round > 0 && cold.ms.front() < long_ms) one(cold);
-      for (Contender* each : {&driver, &kiln, &binary, &adopted, &at_once, &read_only, &driver_alone, &kiln_alone}) {
-        one(*each);
-      }
+      for (Contender* each : order) one(*each);
+      std::ranges::rotate(order, order.begin() + 1);  // who comes behind whom changes a process's time by a tenth
       bundle.push_back(from_bundle());
     }
     const std::string whole = "the whole process", source = "OpenGL from source, the driver's cache warm",

@@ -292,7 +292,11 @@ void Session::load_plugins() {
   if (Status status = register_core(registry_); !status.ok()) problems_.emplace_back().message = status.text();
   PluginLoaderOptions options;
   options.path = PluginLoader::default_path(config_.plugins.path);
-  if (!only_reads_cache_) options.verdict_file = config_.cache.directory / "probe_verdicts.json";
+  options.verdicts_read_only = only_reads_cache_;
+  // A retry where the file cannot be removed: it is not looked at.
+  if (!config_.cache.directory.empty() && !(only_reads_cache_ && options_.retry)) {
+    options.verdict_file = config_.cache.directory / "probe_verdicts.json";
+  }
   if (options_.retry && !options.verdict_file.empty()) {
     std::error_code error;
     std::filesystem::remove(options.verdict_file, error);

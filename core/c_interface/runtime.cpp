@@ -16,9 +16,8 @@ Status open(kiln_runtime& opened) {
   options.path = PluginLoader::default_path(opened.config.plugins.path);
   std::error_code ignored;
   const std::filesystem::path& folder = opened.config.cache.directory;
-  if (!opened.config.cache.read_only && std::filesystem::is_directory(folder, ignored)) {
-    options.verdict_file = folder / "probe_verdicts.json";
-  }
+  if (std::filesystem::is_directory(folder, ignored)) options.verdict_file = folder / "probe_verdicts.json";
+  options.verdicts_read_only = opened.config.cache.read_only;
   options.log = opened.log.log();
   const PluginsConfig& plugins = opened.config.plugins;
   auto keys = opened.registry.config_keys();

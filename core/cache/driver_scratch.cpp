@@ -168,7 +168,7 @@ DriverScratch::~DriverScratch() {
   if (try_lock(folder_.get()) != LockAnswer::taken) return;
   try {
     // A thread of Mesa that finds no folder says so on the standard error stream.
-    await_threads(Threads::of_drivers);
+    await_threads(Threads::of_drivers, 1);
     remove_known();
     remove_all_in(folder_.get());
   } catch (const std::bad_alloc&) {  // another process sweeps what is left
@@ -236,11 +236,11 @@ std::optional<std::uint64_t> DriverScratch::written() const {
   return bytes;
 }
 
-void await_threads(Threads which) {
-  constexpr int most_looks = 20'000, enough = 3;
+void await_threads(Threads which, int samples) {
+  constexpr int most_looks = 20'000;
   const std::string own = std::to_string(gettid());
   std::vector<std::filesystem::path> tasks;
-  for (int look = 0, idle = 0; look < most_looks && idle < enough; ++look) {
+  for (int look = 0, idle = 0; look < most_looks && idle < samples; ++look) {
     // While all are idle their names need not be read again.
     if (idle == 0) {
       tasks.clear();
@@ -253,7 +253,7 @@ void await_threads(Threads which) {
       if (tasks.empty()) return;
     }
     idle = std::ranges::all_of(tasks, is_waiting) ? idle + 1 : 0;
-    if (idle < enough) std::this_thread::sleep_for(std::chrono::microseconds(100));
+    if (idle < samples) std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
 }
 

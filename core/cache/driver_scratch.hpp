@@ -96,8 +96,9 @@ enum class Threads : unsigned char {
   all = 1,    // of this process, except the caller
   of_drivers  // Mesa's threads, recognized by name
 };
-// Waits until each of these threads is idle in several consecutive samples, or a few seconds have passed.
-void await_threads(Threads which);
+// Waits until each of these threads is idle in `samples` consecutive samples, or a few seconds have passed. One sample is
+// enough where nobody gives these threads work any more.
+void await_threads(Threads which, int samples = 3);
 
 // Dispatches the program once with an empty grid on the device's queue and waits, so that the driver loads or generates
 // the machine code. timeout: it did not finish within `patience`.

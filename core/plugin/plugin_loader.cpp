@@ -108,7 +108,9 @@ std::vector<PluginReport> PluginLoader::load(std::span<const std::string> names,
                                              Registry& registry, const PluginLoaderOptions& options) {
   Loading loading{options.path.empty() ? default_path() : options.path,
                   options.probe.empty() ? default_probe() : options.probe, options.probe_timeout,
-                  VerdictStore(options.verdict_file, host_identity(), options.log), options.log};
+                  VerdictStore(options.verdict_file, host_identity(), options.log,
+                               options.verdicts_read_only ? VerdictFile::read_only : VerdictFile::read_and_written),
+                  options.log};
   for (const fs::path& folder : loading.folders) {
     if (folder.is_absolute()) continue;
     options.log.write(LogLevel::warning, "plugin",

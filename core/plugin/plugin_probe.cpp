@@ -313,8 +313,8 @@ std::string VerdictStore::text() const {
   return json_text({{"schema", schema}, {"verdicts", list}}, 1) + "\n";
 }
 
-VerdictStore::VerdictStore(fs::path file, std::string host, Log log)
-    : file_(std::move(file)), host_(std::move(host)), log_(log) {
+VerdictStore::VerdictStore(fs::path file, std::string host, Log log, VerdictFile use)
+    : file_(std::move(file)), host_(std::move(host)), log_(log), use_(use) {
   if (file_.empty()) return;
   const auto text = read_own_file(file_);
   if (!text) return;
@@ -322,7 +322,8 @@ VerdictStore::VerdictStore(fs::path file, std::string host, Log log)
     entries_ = *std::move(entries);
   } else {
     log_.write(LogLevel::info, "plugin",
-               "verdict file " + file_.string() + ": damaged or of another version, and is replaced");
+               "verdict file " + file_.string() + ": damaged or of another version, and is " +
+                   (use_ == VerdictFile::read_only ? "ignored" : "replaced"));
   }
 }
 
@@ -350,7 +351,7 @@ ProbeVerdict VerdictStore::put(const fs::path& plugin, const PluginFileIdentity&
 }
 
 void VerdictStore::save() {
-  if (file_.empty() || !changed_) return;
+  if (file_.empty() || !changed_ || use_ == VerdictFile::read_only) return;
   changed_ = false;
   const int error = replace_file(file_, text());
   if (error == 0) return;

@@ -71,16 +71,19 @@ Result<ProbeVerdict> probe_plugin(const std::filesystem::path& probe, const std:
 // is written anew; where that fails the log says so once, and every plugin is probed each time. Thread-safety: none;
 // one store a load. Processes that save at the same time: the last one wins, nothing is half-written.
 
+enum class VerdictFile : std::uint8_t { invalid = 0, read_only, read_and_written };
+
 class VerdictStore {
  public:
   // An empty `file` remembers nothing. `host`: see host_identity().
-  VerdictStore(std::filesystem::path file, std::string host, Log log);
+  VerdictStore(std::filesystem::path file, std::string host, Log log,
+               VerdictFile use = VerdictFile::read_and_written);
 
   std::optional<ProbeVerdict> find(const std::filesystem::path& plugin, const PluginFileIdentity& identity) const;
   // Forgets a verdict that is not lasting(). Of one that `hung` it counts the attempts, and answers the verdict with
   // them and with the time of the next.
   ProbeVerdict put(const std::filesystem::path& plugin, const PluginFileIdentity& identity, ProbeVerdict verdict);
-  // Writes the file where something changed.
+  // Writes the file where something changed and it may be written.
   void save();
 
  private:
@@ -96,6 +99,7 @@ class VerdictStore {
   std::filesystem::path file_;
   std::string host_;
   Log log_;
+  VerdictFile use_;
   std::vector<Entry> entries_;  // oldest first
   bool changed_ = false;
 };

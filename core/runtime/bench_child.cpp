@@ -235,7 +235,7 @@ Status prepare(Bench& bench, const BenchSetup& setup) {
   ConfigReading reading = read_config(setup.sources);
   if (!reading.problems.empty()) return invalid_argument(reading.problems.front().text());
   bench.config = std::move(reading.config);
-  const bool keeps_verdicts = !bench.config.cache.read_only && !bench.config.cache.directory.empty();
+  const bool keeps_verdicts = !bench.config.cache.read_only;
   bench.config.cache.read_only = true;  // programs of variants that lose are not kept
   bench.config.cache.warm = "none";     // nothing runs beside a measurement
   bench.config.generator.background = false;
@@ -244,7 +244,9 @@ Status prepare(Bench& bench, const BenchSetup& setup) {
   if (Status status = register_core(bench.registry); !status.ok()) return status;
   PluginLoaderOptions options;
   options.path = PluginLoader::default_path(bench.config.plugins.path);
-  if (keeps_verdicts) options.verdict_file = bench.config.cache.directory / "probe_verdicts.json";
+  const std::filesystem::path& folder = bench.config.cache.directory;
+  if (!folder.empty()) options.verdict_file = folder / "probe_verdicts.json";
+  options.verdicts_read_only = !keeps_verdicts;
   bench.loader.load(bench.config.plugins.load, {}, bench.registry, options);
   auto runtime = Runtime::create(bench.config, bench.registry, {});
   if (!runtime) return std::move(runtime).error();

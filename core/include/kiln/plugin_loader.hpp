@@ -47,6 +47,7 @@ struct PluginReport {
 struct PluginLoaderOptions {
   std::vector<std::filesystem::path> path;  // absolute folders, searched first to last; empty: default_path()
   std::filesystem::path verdict_file;       // empty: results are not stored
+  bool verdicts_read_only = false;          // the verdict file is read, and not written
   std::filesystem::path probe;              // the program kiln-probe; empty: default_probe()
   std::chrono::nanoseconds probe_timeout = std::chrono::seconds(5);
   Log log;

@@ -215,6 +215,21 @@ TEST_CASE("verdicts: a folder that may not be written keeps nothing half-written
   CHECK(failed == 0);
 }
 
+TEST_CASE("verdicts: a file that is only read serves, and stays as it is") {
+  PluginFolder folder({"good", "aborts"});
+  REQUIRE(folder.load_one("good").trial == PluginTrial::probed);
+  const std::string before = read_file(folder.verdicts());
+  folder.options.verdicts_read_only = true;
+  CHECK(folder.load_one("good").trial == PluginTrial::remembered);
+  for (int start = 1; start <= 2; ++start) CHECK(folder.load_one("aborts").trial == PluginTrial::probed);
+  CHECK(read_file(folder.verdicts()) == before);
+  const std::string damaged = "{";
+  write_file(folder.verdicts(), damaged);
+  CHECK(folder.load_one("good").trial == PluginTrial::probed);
+  CHECK(read_file(folder.verdicts()) == damaged);
+  CHECK_THAT(folder.sink.text(), Contains("damaged or of another version, and is ignored"));
+}
+
 TEST_CASE("verdicts: an empty file name remembers nothing") {
   PluginFolder folder({"good"});
   folder.options.verdict_file.clear();

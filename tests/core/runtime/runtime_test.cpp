@@ -120,6 +120,16 @@ TEST_CASE("runtime: the cache is asked to trim its memory before each job, also 
   CHECK(*fixture.runtime().persist() == 0);
 }
 
+TEST_CASE("runtime: persist stores what the selector has learned") {
+  RuntimeFixture fixture;
+  Told told;
+  ToldSelector::serve(fixture, told);
+  CHECK(fixture.runtime().run(small_conv2d()).status.ok());
+  CHECK(told.saves == 0);
+  REQUIRE(fixture.runtime().persist());
+  CHECK(told.saves == 1);
+}
+
 namespace {
 
 // The tiered cache, with what it was told of runs.

@@ -27,6 +27,7 @@ struct Told {
   std::vector<JobTerms> terms;          // of each selection
   std::vector<std::vector<bool>> cold;  // of each selection, by candidate
   std::vector<ToldRun> runs;
+  int saves = 0;
 };
 
 class ToldSelector final : public DeviceSelector {
@@ -51,6 +52,7 @@ class ToldSelector final : public DeviceSelector {
     for (const Candidate& candidate : candidates) cold.push_back(candidate.cold);
     return Choice{candidates.size() - 1, "the last", std::nullopt};
   }
+  void save() noexcept override { ++told_.saves; }
   Result<Explanation> explain(const ShapeBucket&, std::span<const Candidate>, const JobTerms&) noexcept override {
     return unsupported("nothing to explain");
   }

@@ -497,6 +497,29 @@ TEST_CASE("selector store: what is learned is written at the end and now and the
   CHECK(std::filesystem::exists(folder.path() / "selector.model"));
 }
 
+TEST_CASE("selector store: what is learned is written when asked, and only what came since at the end", "[selector]") {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "selector.model";
+  const Fleet fleet({device_of("one"), device_of("two")});
+  const auto runs = [&] {
+    PerformanceModel model(0.1);
+    model.replace(ModelStore(folder.path(), {}).load());
+    return model.estimate(ShapeBucket(conv(64, 56)), fleet[0]).runs;
+  };
+  {
+    const auto selector = selector_of("learning", context_in(folder.path()));
+    selector->save();
+    CHECK_FALSE(std::filesystem::exists(file));  // nothing was learned
+    for (int i = 0; i < 5; ++i) selector->record(conv(64, 56), fleet[0], run_of(3), {});
+    selector->save();
+    CHECK(runs() == 4);  // the first run is another thing
+    std::filesystem::remove(file);
+    selector->save();
+    CHECK_FALSE(std::filesystem::exists(file));
+  }
+  CHECK_FALSE(std::filesystem::exists(file));
+}
+
 TEST_CASE("selector store: no folder, no file", "[selector]") {
   Lines lines;
   const Fleet fleet({device_of("slow"), device_of("fast")});
