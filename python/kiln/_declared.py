@@ -4,11 +4,11 @@ from __future__ import annotations
 import os
 import re
 
+from ._description import READ, READ_WRITE, WRITE
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-READ, WRITE, READ_WRITE = "input", "output", "inout"  # as TOML names them
 
 _COMMENT = re.compile(r"//(?:\\\r?\n|[^\n])*|/\*.*?\*/", re.DOTALL)
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\r?\n|[^\n])*", re.MULTILINE)
