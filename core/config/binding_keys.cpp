@@ -269,6 +269,18 @@ class BindingReader {
     }
   }
 
+  // Which keys of the form say what the element holds: "input, output (or inout) and values".
+  std::string contents_words() const {
+    std::vector<std::string> words;
+    for (const std::string_view key : {"input", "output", "values", "float", "int", "local"}) {
+      if (std::ranges::find(form_.keys, key) == form_.keys.end()) continue;
+      words.push_back(std::string(key) + (key == "output" ? " (or inout)" : ""));
+    }
+    std::string text = words.front();
+    for (std::size_t i = 1; i < words.size(); ++i) text += (i + 1 == words.size() ? " and " : ", ") + words[i];
+    return text;
+  }
+
   void check() {
     if (form_.kind == BindingKind::sampler && !has("input")) {  // of a program that declares its textures apart
       binding_.kind = BindingKind::sampler_state;
@@ -283,11 +295,7 @@ class BindingReader {
         has("input") + (has("inout") || has("output")) + has("values") + has("float") + has("int") + has("local");
     if (forms != 1 && !(forms == 0 && form_.may_be_none)) {
       return problem(item_.at, "",
-                     "found " + std::to_string(forms) +
-                         (form_.kind == BindingKind::grid ? " of the keys input and values, expected one: "
-                          : form_.kind == BindingKind::buffer
-                              ? " of the keys input, output (or inout), values, float, int and local, expected one: "
-                              : " of the keys input, output and inout, expected one: ") +
+                     "found " + std::to_string(forms) + " of the keys " + contents_words() + ", expected one: " +
                          std::string(form_.expected));
     }
     const bool result = has("inout") || has("output");

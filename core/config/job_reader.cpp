@@ -32,12 +32,15 @@ const JobOperation* operation_of_form(JobForm form) {
 }
 
 // invalid where neither `table` nor a known `op` says it: only what no form could have is reported then.
-JobForm form_of(const TomlNode& job) {
-  if (find_member(job, "table") != nullptr) return JobForm::table;
+JobForm form_of_op(const TomlNode& job) {
   const TomlMember* op = find_member(job, "op");
   if (op == nullptr || op->value.kind != TomlKind::text) return JobForm::invalid;
   const auto found = std::ranges::find(job_operations(), op->value.text, &JobOperation::name);
   return found == job_operations().end() ? JobForm::invalid : found->form;
+}
+
+JobForm form_of(const TomlNode& job) {
+  return find_member(job, "table") != nullptr ? JobForm::table : form_of_op(job);
 }
 
 std::string form_text(JobForm form) {
@@ -68,7 +71,8 @@ void report_missing(const TomlNode& job, JobForm form, JobReport& report) {
     if (find_member(job, "op") == nullptr) {
       std::string known;
       for (const JobOperation& each : job_operations()) known += (known.empty() ? "" : ", ") + std::string(each.name);
-      report.problem(job.at, "missing key op (one of " + known + ") or table (a .csv file of jobs)");
+      const std::string or_table = report.in_pipeline() ? "" : " or table (a .csv file of jobs)";
+      report.problem(job.at, "missing key op (one of " + known + ")" + or_table);
     }
     return;
   }
@@ -317,7 +321,7 @@ void read_job(Draft& draft, const TomlNode& node, std::size_t index, const FileC
 }
 
 // Keys of a job that say nothing in a step: the pipeline has them, or its tensors.
-constexpr std::string_view keys_of_whole[] = {"table", "verify", "device", "keep_failed", "expect", "alpha"};
+constexpr std::string_view keys_of_whole[] = {"verify", "device", "keep_failed", "expect", "alpha"};
 constexpr std::string_view pipeline_keys[] = {"name",   "tensors",   "step",        "device",
                                               "verify", "tolerance", "keep_failed", "alpha"};
 
@@ -380,7 +384,7 @@ class PipelineReader {
     PipelineStepConfig step;
     JobDraft job = draft_of(node, file_);
     const TomlMember* inner = find_member(node, "step");
-    const JobForm form = inner != nullptr ? JobForm::invalid : form_of(node);
+    const JobForm form = inner != nullptr ? JobForm::invalid : form_of_op(node);
     bool good = true;
     for (const TomlMember& member : node.members) {
       if (member.key == "repeat") {
@@ -392,6 +396,8 @@ class PipelineReader {
       } else if (inner != nullptr && member.key != "name") {
         report.problem(member.at, toml_key(member.key) +
                                       ": not a key of a step that contains steps, expected name, repeat, swap or step");
+      } else if (member.key == "table") {
+        report.problem(member.at, "table: not a key of a step, because each row of a table is a job");
       } else if (is_one_of(member.key, keys_of_whole)) {
         report.problem(member.at, member.key + ": found in a step, expected in the pipeline or in one of its tensors");
       } else {

@@ -137,6 +137,9 @@ TEST_CASE("config: errors in a pipeline name the line and column", "[config]") {
       {pipeline_head + "tensors.x = 3\n" + pipeline_step,
        "3:13: pipeline \"p\": tensors.x: found the integer 3, expected { input = FILE }, { output = FILE }, { inout = "
        "FILE } or { shape = [N] }"},
+      {pipeline_head + "tensors.x = { input = \"x.npy\", inout = \"y.npy\" }\n" + pipeline_step,
+       "3:13: pipeline \"p\": tensors.x: found 2 of the keys input and output (or inout), expected one: { input = FILE "
+       "}, { output = FILE }, { inout = FILE } or { shape = [N] }"},
       {pipeline_head + "tensors.x = { imput = \"x.npy\" }\n" + pipeline_step,
        "3:15: pipeline \"p\": tensors.x.imput: unknown key; nearest: input"},
       {pipeline_head + pipeline_step + pipeline_head + pipeline_step,
@@ -158,6 +161,11 @@ TEST_CASE("config: errors in a pipeline name the line and column", "[config]") {
        "9:1: pipeline \"p\", step \"s\": expect: found in a step, expected in the pipeline or in one of its tensors"},
       {pipeline_head + pipeline_step + "alpha = \"drop\"\n",
        "9:1: pipeline \"p\", step \"s\": alpha: found in a step, expected in the pipeline or in one of its tensors"},
+      {pipeline_head + pipeline_step + "table = \"t.csv\"\n",
+       "9:1: pipeline \"p\", step \"s\": table: not a key of a step, because each row of a table is a job"},
+      {pipeline_head + "[[pipeline.step]]\nname = \"s\"\n",
+       "3:1: pipeline \"p\", step \"s\": missing key op (one of conv2d, gemm, pool2d, add, softmax, activation, "
+       "kernel)"},
       {pipeline_head + "[[pipeline.step]]\nname = \"s\"\nop = \"kernel\"\nbindings = [ { input = \"x\" } ]\n",
        "3:1: pipeline \"p\", step \"s\": missing keys source, grid: a job with op = \"kernel\" needs them"},
       {pipeline_head + "[[pipeline.step]]\nname = \"s\"\nop = \"softmax\"\nshape = [4]\ninput = \"x\"\n",
