@@ -71,6 +71,41 @@ TEST_CASE("config: uniforms have the types and shapes that are written", "[confi
   CHECK(find("lamps[1].at").integers == std::vector<std::int64_t>{1, 2});
 }
 
+TEST_CASE("config: each uniform knows the line that it stands in", "[config]") {
+  const Config config = read_valid(R"([[job]]
+name = "k"
+op = "kernel"
+source = "k.comp"
+grid = [1]
+bindings = [ { input = "x.npy" } ]
+[job.uniforms]
+gain = 3
+light.power = 2.5
+lamps = [ { at = 1 },
+          { at = 2 } ]
+)");
+  std::vector<std::pair<std::string, std::uint32_t>> lines;
+  for (const UniformConfig& uniform : config.jobs.at(0).uniforms) {
+    lines.emplace_back(uniform.uniform.name, uniform.place.line);
+    CHECK(uniform.place.file == "test.toml");
+  }
+  CHECK(lines == std::vector<std::pair<std::string, std::uint32_t>>{
+                     {"gain", 8}, {"light.power", 9}, {"lamps[0].at", 10}, {"lamps[1].at", 11}});
+}
+
+TEST_CASE("config: an expression of a shape is 1 at least", "[config]") {
+  const auto reading = [](const std::string& n) {
+    return read_text("[[job]]\nname = \"k\"\nop = \"kernel\"\nsource = \"k.comp\"\ngrid = [1]\nconstants = { N = \"" + n +
+                     "\" }\nbindings = [ { output = \"y.npy\", shape = [\"N\"] } ]\n");
+  };
+  const ConfigReading one = reading("1");
+  CHECK(texts(one.problems) == std::vector<std::string>{});
+  CHECK(one.config.jobs.at(0).bindings.at(0).shape == Shape{1});
+  CHECK(texts(reading("0").problems) ==
+        std::vector<std::string>{
+            "test.toml:7:43: job \"k\": bindings[0].shape[0] = \"N\": is 0, expected at least 1"});
+}
+
 TEST_CASE("config: pool2d, add, softmax and activation jobs", "[config]") {
   const Config config = every_key();
   Pool2dSpec pool;

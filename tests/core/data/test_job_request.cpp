@@ -223,6 +223,38 @@ TEST_CASE("job request: an expected result without a form of its own has the res
   CHECK(in_place->expected[0].tensor->shape() == Shape{5});
 }
 
+TEST_CASE("job request: an image has an element for each channel of its format, and four of a declared one",
+          "[job_request]") {
+  const ScratchFolder folder;
+  KernelBindingConfig image;
+  image.kind = BindingKind::image;
+  image.label = "images.photo";
+  image.name = "photo";
+  image.access = Access::write;
+  image.output = "result.npy";
+  image.size = {4, 3};
+  const std::pair<ImageFormat, Shape> forms[] = {
+      {ImageFormat::r8, {3, 4}}, {ImageFormat::rg8, {3, 4, 2}}, {ImageFormat::rgba8, {3, 4, 4}}};
+  for (const auto& [format, shape] : forms) {
+    image.format = format;
+    const auto request = data::make_request(kernel_job(folder, image));
+    INFO((request ? std::string() : request.error().text()));
+    REQUIRE(request);
+    CHECK(request->tensors[0].host->shape() == shape);
+  }
+  auto picture = HostTensor::create(DType::u8, {3, 4, 3});
+  REQUIRE(picture);
+  REQUIRE(data::store_tensor(folder / "rgb.png", **picture).ok());
+  image.access = Access::read;
+  image.output.clear();
+  image.input = "rgb.png";
+  image.format = ImageFormat::declared;
+  const auto request = data::make_request(kernel_job(folder, image));
+  INFO((request ? std::string() : request.error().text()));
+  REQUIRE(request);
+  CHECK(request->tensors[0].host->shape() == Shape{3, 4, 4});
+}
+
 TEST_CASE("job request: the size of an image is that of its file, and gives plain bytes theirs", "[job_request]") {
   const ScratchFolder folder;
   KernelBindingConfig image;

@@ -362,6 +362,24 @@ TEST_CASE("runner: a timeout after a wait for its turn of most of the time is no
   CHECK_FALSE(counted);
 }
 
+TEST_CASE("runner: what a job changes in place can be put back, and nothing else is") {
+  UserKernelSpec kernel;
+  kernel.path = "own.cl";
+  kernel.bindings = {{Access::read, 16}, {Access::read_write, 16}, {Access::write, 16}};  // the last one in part
+  RunRequest request;
+  request.spec = kernel;
+  for (int i = 0; i < 3; ++i) {
+    request.tensors.push_back({HostTensor::create(DType::f32, {4}).value(), nullptr});
+    for (float& value : request.tensors.back().host->as<float>()) value = 1;
+  }
+  const InoutSnapshot before(request);
+  for (const TensorArgument& tensor : request.tensors) tensor.host->as<float>()[2] = 7;
+  before.restore();
+  CHECK(request.tensors[0].host->as<float>()[2] == 7);
+  CHECK(request.tensors[1].host->as<float>()[2] == 1);
+  CHECK(request.tensors[2].host->as<float>()[2] == 1);
+}
+
 TEST_CASE("runner: the result of a comparison stays when a later one is better") {
   RunnerScene scene;
   UserKernelSpec kernel;

@@ -8,6 +8,7 @@
 #include <catch2/catch.hpp>
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -16,6 +17,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -74,6 +76,15 @@ TEST_CASE("sandbox: rejects system calls that change other files, processes or t
 #else
     tell("truncate by the older call", "EPERM");
 #endif
+    // As the C library starts a thread where there is no clone3.
+    alignas(16) static std::byte stack[64 << 10];
+    const auto thread = [](void*) -> int {
+      ::syscall(SYS_exit, 0);
+      return 0;
+    };
+    constexpr int of_a_thread = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
+    tell("thread", outcome_of(::clone(thread, stack + sizeof stack, of_a_thread, nullptr) > 0));
+    tell("process", outcome_of(::clone(thread, stack + sizeof stack, CLONE_VM | SIGCHLD, nullptr) > 0));
     tell("signal itself", outcome_of(::kill(::getpid(), 0) == 0));
     tell("signal its parent", outcome_of(::kill(::getppid(), 0) == 0));
     tell("signal its thread", outcome_of(::syscall(SYS_tgkill, ::getpid(), ::syscall(SYS_gettid), 0) == 0));
@@ -102,6 +113,8 @@ TEST_CASE("sandbox: rejects system calls that change other files, processes or t
         "truncate a file that is written: done\n"
         "create a sticky file: done\n"
         "truncate by the older call: EPERM\n"
+        "thread: done\n"
+        "process: EPERM\n"
         "signal itself: done\n"
         "signal its parent: EPERM\n"
         "signal its thread: done\n"

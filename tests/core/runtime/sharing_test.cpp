@@ -374,6 +374,20 @@ TEST_CASE("runtime: pieces of work are done once each, and what has begun is wai
   CHECK(done == 1);
 }
 
+TEST_CASE("runtime: who does a piece of work is not idle, also where nothing else waits") {
+  std::promise<void> begun, end;
+  BackgroundBuilder builder;
+  CHECK(builder.idle());
+  REQUIRE(builder.ask("one", [&] {
+    begun.set_value();
+    end.get_future().wait();
+  }));
+  begun.get_future().wait();
+  CHECK_FALSE(builder.idle());
+  end.set_value();
+  CHECK(eventually([&] { return builder.idle(); }));
+}
+
 TEST_CASE("runtime: another device serves while the program is built, and the built one is looked at then") {
   RuntimeFixture fixture;
   fixture.options("alpha").info.serializes = false;  // nothing to compile

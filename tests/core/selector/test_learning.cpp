@@ -281,6 +281,23 @@ TEST_CASE("selector learning: another serves while the best one's program is bui
     terms.can_build_ahead = false;
     CHECK_FALSE(selector->select(conv(64, 56), all, terms)->build_ahead);
   }
+  SECTION("one that is known to be the best, and is offered first") {
+    const Fleet other({compiled, device_of("at hand")});
+    auto offered = other.candidates();
+    for (int i = 0; i < 4; ++i) {
+      selector->record(conv(64, 56), other[1], run_of(5), {});
+      selector->record(conv(64, 56), other[0], run_of(2), {});
+    }
+    Measurement run = run_of(2);
+    run.tier = Tier::built;
+    RunConditions built;
+    built.build_ns = 90'000'000;
+    selector->record(conv(64, 56), other[0], run, built);
+    offered[0].cold = true;
+    const auto choice = selector->select(conv(64, 56), offered, terms);
+    CHECK(choice->candidate == 1);
+    CHECK(choice->build_ahead == 0u);
+  }
   SECTION("shapes that do not come back: the look is taken after all") {
     selector->record(conv(64, 56), fleet[0], run_of(5), {});
     int jobs = 0;

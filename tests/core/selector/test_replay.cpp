@@ -7,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <cmath>
@@ -223,6 +224,36 @@ TEST_CASE("selector log: bounded, the oldest decisions go first", "[selector]") 
   CHECK(replay->rejected.empty());
   CHECK(replay->decisions > 20);
   CHECK(replay->decisions < 800);
+}
+
+TEST_CASE("selector log: two processes that write at one time keep each other's lines, and no child has the file",
+          "[selector]") {
+  const TemporaryFolder folder;
+  const Fleet fleet({device_of("one"), device_of("two")});
+  const auto all = fleet.candidates();
+  const auto first = selector_of("learning", logging(folder.path()));
+  const auto second = selector_of("learning", logging(folder.path()));
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE(first->select(conv(64, 56), all, {}));
+    REQUIRE(second->select(conv(64, 28), all, {}));
+  }
+  const auto replay = replay_selector_log(folder.path(), {});
+  REQUIRE(replay);
+  CHECK(replay->rejected.empty());
+  std::ifstream log(folder.path() / "selector.log");
+  std::size_t lines = 0;
+  for (std::string line; std::getline(log, line);) ++lines;
+  CHECK(lines == 6);
+  int open_files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    if (std::filesystem::read_symlink(entry, gone) != folder.path() / "selector.log") continue;
+    const int fd = std::stoi(entry.path().filename());
+    if ((::fcntl(fd, F_GETFL) & O_ACCMODE) != O_WRONLY) continue;
+    ++open_files;
+    CHECK((::fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0);
+  }
+  CHECK(open_files == 2);
 }
 
 TEST_CASE("selector log: its folder is made for its owner alone", "[selector]") {

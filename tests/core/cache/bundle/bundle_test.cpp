@@ -43,6 +43,17 @@ TEST_CASE("cache::bundle: a second machine runs what the first one built, and bu
   CHECK(stored->devices.at(0).driver == "Synthetic 1.0");
 }
 
+TEST_CASE("cache::bundle: an import tells each program's number of all") {
+  Machine first, second;
+  first.build({"one", "two", "three"});
+  const auto made = export_cache(first.config, first.bundle(), {});
+  REQUIRE(made);
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> told;
+  const auto progress = [&](std::uint64_t done, std::uint64_t of) { told.emplace_back(done, of); };
+  REQUIRE(import_cache(second.config, {first.bundle(), made->public_key, {second.device.info()}, progress}));
+  CHECK(told == std::vector<std::pair<std::uint64_t, std::uint64_t>>{{1, 3}, {2, 3}, {3, 3}});
+}
+
 TEST_CASE("cache::bundle: importing again, or after an import that was cut off, takes what is missing and no more") {
   Machine first, second;
   first.build({"one", "two"});

@@ -30,6 +30,18 @@ TEST_CASE("cache::policy::cost: a newcomer that is worth less than whom it would
   CHECK(cache.size() == 4);
 }
 
+TEST_CASE("cache::policy::cost: among many programs room is made for one of them") {
+  constexpr std::uint64_t many = 1100;  // more than are ranked at one time
+  PolicyCache cache("cost", many);
+  for (int round = 0; round < 2; ++round) {
+    for (std::uint64_t key = 0; key < many; ++key) cache.get(key, 1, 1000);
+  }
+  CHECK(cache.size() == many);
+  cache.get(many, 1, 1'000'000'000);
+  CHECK(cache.holds(many));
+  CHECK(cache.size() == many);
+}
+
 TEST_CASE("cache::policy::cost: a refused newcomer that comes again and again gets in, and old favourites go") {
   PolicyCache cache("cost", 4);
   for (int i = 0; i < 400; ++i) cache.get(static_cast<std::uint64_t>(i % 4), 1, 1000);

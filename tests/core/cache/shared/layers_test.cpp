@@ -26,6 +26,11 @@ TEST_CASE("layers: programs come from a read-only folder, below the cache and be
   const auto made = create_layer(writer.config, {layer, "ci", {}, {}, {}});
   REQUIRE(made);
   CHECK(made->programs == 2);
+  std::uint64_t bytes = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(layer)) {
+    if (entry.is_regular_file() && entry.path().filename().string().size() >= 64) bytes += entry.file_size();
+  }
+  CHECK(made->bytes == bytes);
   REQUIRE(trust_sharing_key(reader.config, "image", writer.key(), "", KeyFolder::system));
   reader.config.layers = {layer};
   SECTION("with a writable cache: nothing is copied") {
