@@ -127,6 +127,16 @@ TEST_CASE("kernel parameters: what cannot be tried is refused in words", "[contr
              Contains("grid[2] = \"TILES\": there is no constant or parameter 'TILES'"));
 }
 
+TEST_CASE("kernel parameters: a grid has 4294967295 workgroups at most", "[contract]") {
+  UserKernelSpec kernel = with_parameters();
+  kernel.grid_expressions[0] = "4294967295";
+  const auto largest = settled(kernel, "user:TILE=16,UNROLL=2");
+  REQUIRE(largest);
+  CHECK(largest->grid[0] == 4294967295u);
+  kernel.grid_expressions[0] = "4294967296";
+  CHECK_THAT(validate(kernel).message, Contains("is 4294967296 in variant user:TILE=8,UNROLL=1, expected 1 to 4294967295"));
+}
+
 TEST_CASE("kernel parameters: what is tried is part of what is computed", "[contract]") {
   const UserKernelSpec kernel = with_parameters();
   UserKernelSpec other = kernel;

@@ -11,8 +11,10 @@
 
 #include <sys/resource.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -48,6 +50,32 @@ TEST_CASE("child process: one that has ended is told from one that does not read
   CHECK(child.send(more_than_a_pipe_holds, Deadline::never()).code == StatusCode::unavailable);
 }
 
+namespace {
+
+// For its lifetime, the soft limits on this process's memory are as high as they may be.
+class LiftedMemoryLimits {
+ public:
+  LiftedMemoryLimits() {
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+      if (getrlimit(kinds[i], &before_[i]) != 0) continue;
+      rlimit lifted = before_[i];
+      lifted.rlim_cur = lifted.rlim_max;
+      setrlimit(kinds[i], &lifted);
+    }
+  }
+  LiftedMemoryLimits(const LiftedMemoryLimits&) = delete;
+  LiftedMemoryLimits& operator=(const LiftedMemoryLimits&) = delete;
+  ~LiftedMemoryLimits() {
+    for (std::size_t i = 0; i < kinds.size(); ++i) setrlimit(kinds[i], &before_[i]);
+  }
+
+ private:
+  static constexpr std::array<__rlimit_resource, 2> kinds{RLIMIT_DATA, RLIMIT_AS};
+  std::array<rlimit, 2> before_{};
+};
+
+}  // namespace
+
 TEST_CASE("thread limits: enough only where every limit is known and leaves the threads and 256 more") {
   const CacheTestFolder folder;
   const ThreadLimitSources sources{folder.path() / "loadavg", folder.path() / "threads-max",
@@ -56,6 +84,7 @@ TEST_CASE("thread limits: enough only where every limit is known and leaves the 
     std::filesystem::create_directories((folder.path() / file).parent_path());
     std::ofstream(folder.path() / file) << text;
   };
+  const LiftedMemoryLimits lifted;
   rlimit before{}, data{}, space{};
   REQUIRE(getrlimit(RLIMIT_NPROC, &before) == 0);
   REQUIRE(getrlimit(RLIMIT_DATA, &data) == 0);
