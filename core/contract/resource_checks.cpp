@@ -145,6 +145,19 @@ Status check_access(const ProgramResource& resource, const UserKernelSpec::Bindi
 
 namespace {
 
+// How elements without their padding become elements of `stride` bytes: by a longer last dimension where the last
+// dimensions of the tensor are one element of `used` bytes, as [3, 3] of a mat3.
+std::string padding_advice(const UserKernelSpec::Binding& given, std::uint64_t used, std::uint64_t stride) {
+  const std::uint64_t all = stride / kiln::size_of(given.dtype);
+  std::uint64_t bytes = kiln::size_of(given.dtype), rows = 1;
+  for (auto extent = given.shape.rbegin(); extent != given.shape.rend() && bytes < used; ++extent) {
+    bytes *= static_cast<std::uint64_t>(*extent);
+    if (extent != given.shape.rbegin()) rows *= static_cast<std::uint64_t>(*extent);
+  }
+  if (bytes == used && all % rows == 0) return "Pad the last dimension to " + std::to_string(all / rows) + " elements";
+  return "Provide a tensor of shape [N, " + std::to_string(all) + "] with the padding of each element";
+}
+
 Status check_size(const ProgramResource& resource, const UserKernelSpec::Binding& given) {
   if (given.bytes < resource.bytes) {
     return invalid_argument("takes at least " + bytes_text(resource.bytes) + ", and the job provides " +
@@ -174,8 +187,8 @@ Status check_size(const ProgramResource& resource, const UserKernelSpec::Binding
   if (resource.struct_elements && row % stride == 0 && stride % within == 0) return {};
   return invalid_argument("has an array with elements of " + bytes_text(used) + " and a stride of " +
                           bytes_text(stride) + ", and the job provides " + std::string(numpy_name(given.dtype)) + " " +
-                          to_string(given.shape) + ". Pad the last dimension to " + std::to_string(stride / element) +
-                          " elements, or declare an array without padding");
+                          to_string(given.shape) + ". " + padding_advice(given, used, stride) +
+                          ", or declare an array without padding");
 }
 
 }  // namespace

@@ -340,13 +340,55 @@ TEST_CASE("program interface: bytes fill an array with padding as they are", "[c
   spec.bindings[0] = buffer(Access::read_write, 8);
   spec.bindings[0].dtype = DType::f32;
   spec.bindings[0].shape = {8};
-  check_refused(declared, spec, {"Pad the last dimension to 4 elements"});
+  check_refused(declared, spec, {"Provide a tensor of shape [N, 4] with the padding of each element"});
   block.element = ElementType::u8;  // packed values, not the block's bytes
   block.array_stride = 4, block.element_bytes = 3;
   spec.bindings[0] = buffer(Access::read_write, 8);
   spec.bindings[0].dtype = DType::u8;
   spec.bindings[0].shape = {32};
-  check_refused({{block}, {}}, spec, {"Pad the last dimension to 4 elements"});
+  check_refused({{block}, {}}, spec, {"Provide a tensor of shape [N, 4] with the padding of each element"});
+}
+
+TEST_CASE("program interface: the padding of an array's elements is where the program has it", "[contract]") {
+  ProgramResource block;
+  block.kind = ResourceKind::storage_block;
+  block.name = "P";
+  block.number = 0;
+  block.access = Access::read_write;
+  block.element = ElementType::f32;
+  block.open_ended = true;
+  const struct {
+    std::uint64_t element_bytes, stride;
+    Shape shape, padded;
+    std::string advice;
+  } cases[] = {
+      {12, 16, {4, 3}, {4, 4}, "Pad the last dimension to 4 elements"},        // vec3
+      {36, 48, {4, 3, 3}, {4, 3, 4}, "Pad the last dimension to 4 elements"},  // mat3
+      {16, 32, {4, 2, 2}, {4, 2, 4}, "Pad the last dimension to 4 elements"},  // mat2 of std140
+      // A row_major mat3x4 lies as four rows of three: another dimension is padded.
+      {48, 64, {4, 3, 4}, {4, 4, 4}, "Provide a tensor of shape [N, 16] with the padding of each element"},
+  };
+  for (const auto& each : cases) {
+    CAPTURE(each.element_bytes, each.stride);
+    block.element_bytes = each.element_bytes;
+    block.array_stride = each.stride;
+    UserKernelSpec spec = kernel({buffer(Access::read_write, 4)});
+    const auto give = [&](const Shape& shape) {
+      spec.bindings[0].dtype = DType::f32;
+      spec.bindings[0].shape = shape;
+      std::uint64_t elements = 1;
+      for (const std::int64_t extent : shape) elements *= static_cast<std::uint64_t>(extent);
+      spec.bindings[0].bytes = 4 * elements;
+    };
+    give(each.shape);
+    if (spec.bindings[0].bytes % each.stride == 0) {
+      check_refused({{block}, {}}, spec, {each.advice});
+    } else {
+      check_refused({{block}, {}}, spec, {"ends within an element"});
+    }
+    give(each.padded);
+    CHECK(provide({{block}, {}}, spec));
+  }
 }
 
 TEST_CASE("program interface: what is given for a resource that cannot be set is not named twice", "[contract]") {
