@@ -336,7 +336,8 @@ class TextureMatch {
     const bool cubes = texture_.size[0] == texture_.size[1] && texture_.size[2] % 6 == 0;
     if (declared.cube && (!cubes || (!declared.layered && texture_.size[2] != 6))) {
       return invalid_argument("takes square faces, " + std::string(declared.layered ? "six for each cube" : "six") +
-                              ", and the job provides " + tensor_text());
+                              " (size = [W, W, " + (declared.layered ? "6 x cubes" : "6") +
+                              "]), and the job provides " + tensor_text());
     }
     return {};
   }

@@ -385,9 +385,9 @@ bool has_double_literal(std::string_view code) {
   return false;
 }
 
-// Whether the prelude may define the name as a number of double: M_PI, but not M_PI_F.
+// Whether the prelude may define the name as a number of double: M_PI, but not M_PI_F or M_PI_H.
 bool is_double_constant(std::string_view name) {
-  return (name.starts_with("M_") && !name.ends_with("_F")) || name.starts_with("DBL_") || name == "HUGE_VAL";
+  return (name.starts_with("M_") && !name.ends_with("_F") && !name.ends_with("_H")) || name.starts_with("DBL_") || name == "HUGE_VAL";
 }
 
 bool pastes_identifiers(std::string_view text) { return text.find("##") != std::string_view::npos; }

@@ -76,7 +76,7 @@ void kiln_kernel(__global float4* f, __global int* n, __global uint* u, __global
   n[1] = atomic_add(&n[8], 2) + atomic_max(&n[9], 3) + atomic_cmpxchg(&n[10], 4, 5) + atomic_inc(&shared[i & 63]);
   u[0] = atomic_sub(&u[1], 1u) + atomic_xchg(&u[2], 9u) + atomic_or(&u[3], 1u) + (uint)get_work_dim();
   h[0] = fma(h[1], h[2], (half)1.5f);
-  h[1] = (half)vload_half(3, h);
+  h[1] = (half)vload_half(3, h) + M_PI_H * HALF_EPSILON;
   vstore_half4(vload_half4(0, h), 1, h);
   d[0] = sqrt(d[1]) / d[2] + fma(d[3], d[4], floor(d[5])) + isnan(d[6]) + sign(d[7]) + convert_int_rte(d[8]);
   bytes[0] = max(bytes[1], bytes[2]);

@@ -99,7 +99,7 @@ TEST_CASE("text: numbers of double are told by their form, constants by their na
   }
   for (const char* const text :
        {"a * 1.5f", "2.0h", "1e3f", "1.F", ".5H", "0x1p3f", "0xe1 + 10u", "0x1E", "v1.x + a.s0", "a[1].x", "M_PI_F",
-        "FLT_MAX", "// 1.0\n", "/* 1.0 */", "\"1.0\"", "float1e3"}) {
+        "M_PI_H", "HALF_MAX", "FLT_MAX", "// 1.0\n", "/* 1.0 */", "\"1.0\"", "float1e3"}) {
     INFO(text);
     CHECK_THAT(uses_of(text), !Contains("double_literal"));
   }

@@ -196,9 +196,10 @@ TEST_CASE("texture match: sizes that do not fit are refused with the expected fo
              Contains("takes [layers, H, W], optionally with a last dimension of 1 to 4 channels"));
   CHECK_THAT(refused(2, false, true, {6, 5}),
              Contains("takes [6 x cubes, H, W], optionally with a last dimension of 1 to 4 channels"));
-  CHECK_THAT(refused(2, false, true, {6, 5, 4}), Contains("takes square faces, six, and"));
-  CHECK_THAT(refused(2, false, true, {12, 5, 5}), Contains("takes square faces, six, and"));
-  CHECK_THAT(refused(2, true, true, {7, 5, 5}), Contains("takes square faces, six for each cube, and"));
+  CHECK_THAT(refused(2, false, true, {6, 5, 4}), Contains("takes square faces, six (size = [W, W, 6]), and"));
+  CHECK_THAT(refused(2, false, true, {12, 5, 5}), Contains("takes square faces, six (size = [W, W, 6]), and"));
+  CHECK_THAT(refused(2, true, true, {7, 5, 5}),
+             Contains("takes square faces, six for each cube (size = [W, W, 6 x cubes]), and"));
   CHECK_THAT(refused(0, false, false, {5}), Contains("is declared with 0 dimensions, expected 1 to 3"));
   CHECK_THAT(refused(3, true, false, {5, 5, 5, 5}), Contains("is declared with 3 dimensions and layers"));
 }
