@@ -318,7 +318,7 @@ TEST_CASE("program interface: of a large block, missing and mistyped values are 
                  Contains(" and 992 more)") && Contains("996 more problems in Tabel"));
 }
 
-TEST_CASE("program interface: bytes fill an array with padding as they are", "[contract]") {
+static ProgramResource open_block_of_floats() {
   ProgramResource block;
   block.kind = ResourceKind::storage_block;
   block.name = "P";
@@ -326,6 +326,11 @@ TEST_CASE("program interface: bytes fill an array with padding as they are", "[c
   block.access = Access::read_write;
   block.element = ElementType::f32;
   block.open_ended = true;
+  return block;
+}
+
+TEST_CASE("program interface: bytes fill an array with padding as they are", "[contract]") {
+  ProgramResource block = open_block_of_floats();
   block.array_stride = 16;
   block.element_bytes = 12;
   UserKernelSpec spec = kernel({buffer(Access::read_write, 16)});
@@ -350,13 +355,7 @@ TEST_CASE("program interface: bytes fill an array with padding as they are", "[c
 }
 
 TEST_CASE("program interface: the padding of an array's elements is where the program has it", "[contract]") {
-  ProgramResource block;
-  block.kind = ResourceKind::storage_block;
-  block.name = "P";
-  block.number = 0;
-  block.access = Access::read_write;
-  block.element = ElementType::f32;
-  block.open_ended = true;
+  ProgramResource block = open_block_of_floats();
   const struct {
     std::uint64_t element_bytes, stride;
     Shape shape, padded;

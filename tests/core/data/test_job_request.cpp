@@ -223,14 +223,19 @@ TEST_CASE("job request: an expected result without a form of its own has the res
   CHECK(in_place->expected[0].tensor->shape() == Shape{5});
 }
 
-TEST_CASE("job request: an image has an element for each channel of its format, and four of a declared one",
-          "[job_request]") {
-  const ScratchFolder folder;
+static KernelBindingConfig photo(Access access) {
   KernelBindingConfig image;
   image.kind = BindingKind::image;
   image.label = "images.photo";
   image.name = "photo";
-  image.access = Access::write;
+  image.access = access;
+  return image;
+}
+
+TEST_CASE("job request: an image has an element for each channel of its format, and four of a declared one",
+          "[job_request]") {
+  const ScratchFolder folder;
+  KernelBindingConfig image = photo(Access::write);
   image.output = "result.npy";
   image.size = {4, 3};
   const std::pair<ImageFormat, Shape> forms[] = {
@@ -257,11 +262,7 @@ TEST_CASE("job request: an image has an element for each channel of its format, 
 
 TEST_CASE("job request: the size of an image is that of its file, and gives plain bytes theirs", "[job_request]") {
   const ScratchFolder folder;
-  KernelBindingConfig image;
-  image.kind = BindingKind::image;
-  image.label = "images.photo";
-  image.name = "photo";
-  image.access = Access::read;
+  KernelBindingConfig image = photo(Access::read);
   image.size = {4, 3};
   image.format = ImageFormat::r8;
   auto picture = HostTensor::create(DType::u8, {3, 4, 1});

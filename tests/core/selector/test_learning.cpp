@@ -261,16 +261,19 @@ TEST_CASE("selector learning: another serves while the best one's program is bui
     all[1].cold = false;
     CHECK(selector->select(conv(64, 56), all, terms)->candidate == 1);
   }
-  SECTION("one that is known to be the best") {
+  const auto record_known_best = [&](const Fleet& known, std::size_t best) {
     for (int i = 0; i < 4; ++i) {
-      selector->record(conv(64, 56), fleet[0], run_of(5), {});
-      selector->record(conv(64, 56), fleet[1], run_of(2), {});
+      selector->record(conv(64, 56), known[1 - best], run_of(5), {});
+      selector->record(conv(64, 56), known[best], run_of(2), {});
     }
     Measurement run = run_of(2);
     run.tier = Tier::built;
     RunConditions built;
     built.build_ns = 90'000'000;
-    selector->record(conv(64, 56), fleet[1], run, built);
+    selector->record(conv(64, 56), known[best], run, built);
+  };
+  SECTION("one that is known to be the best") {
+    record_known_best(fleet, 1);
     all[0].cold = false;
     const auto choice = selector->select(conv(64, 56), all, terms);
     CHECK(choice->candidate == 0);
@@ -284,15 +287,7 @@ TEST_CASE("selector learning: another serves while the best one's program is bui
   SECTION("one that is known to be the best, and is offered first") {
     const Fleet other({compiled, device_of("at hand")});
     auto offered = other.candidates();
-    for (int i = 0; i < 4; ++i) {
-      selector->record(conv(64, 56), other[1], run_of(5), {});
-      selector->record(conv(64, 56), other[0], run_of(2), {});
-    }
-    Measurement run = run_of(2);
-    run.tier = Tier::built;
-    RunConditions built;
-    built.build_ns = 90'000'000;
-    selector->record(conv(64, 56), other[0], run, built);
+    record_known_best(other, 0);
     offered[0].cold = true;
     const auto choice = selector->select(conv(64, 56), offered, terms);
     CHECK(choice->candidate == 1);

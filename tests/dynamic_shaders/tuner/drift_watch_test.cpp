@@ -52,7 +52,7 @@ TEST_CASE("dynamic_shaders::drift: a run of the usual time begins the count anew
 TEST_CASE("dynamic_shaders::drift: slow runs count once they have lasted, however many they are") {
   Runs runs;
   runs.between_ns = 1'000'000;
-  CHECK(runs.told(1000, 5000) == 0);  // a process that has just begun, or a machine's mood: one second
+  CHECK(runs.told(1000, 5000) == 0);  // a process that has just begun, or a machine that is slow for one second
   CHECK_FALSE(runs.run(1000));
   CHECK(runs.told(5000, 5000) == 0);
   CHECK(runs.run(5000));  // five seconds from the first

@@ -25,7 +25,7 @@ class SyntheticBench final : public VariantBench {
     if (const auto failure = failures.find(name); failure != failures.end()) return failure->second;
     VariantSamples samples;
     for (std::uint32_t run = 0; run < runs; ++run) {
-      const double wall = times.at(name) * mood * (1 + noise_ * uniform() * uniform() * 4);  // never faster than it is
+      const double wall = times.at(name) * slowdown * (1 + noise_ * uniform() * uniform() * 4);  // noise only adds time
       samples.wall_ns.push_back(static_cast<std::uint64_t>(wall));
       samples.device_ns.push_back(static_cast<std::uint64_t>(wall * 0.9));
     }
@@ -44,7 +44,7 @@ class SyntheticBench final : public VariantBench {
   std::function<void(const std::string&)> on_measure;
   std::uint64_t waited = 0;
   std::uint32_t total_runs = 0;
-  double mood = 1;  // of the machine: what all times are multiplied by
+  double slowdown = 1;  // multiplies every time
 
  private:
   double uniform() {

@@ -94,12 +94,12 @@ TEST_CASE("tuner: the same winner, or one that cannot be told from it, in 19 of 
   CHECK(alike >= 19);
 }
 
-TEST_CASE("tuner: a machine whose moods come and go gets a variant within a twentieth of the best") {
+TEST_CASE("tuner: a machine that is slower at times gets a variant within a twentieth of the best") {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SyntheticBench bench(seed, 0.03);
     TuneTask task = task_on(bench);
     std::size_t measured = 3 * seed;
-    bench.on_measure = [&](const std::string&) { bench.mood = measured++ / 17 % 2 == 0 ? 1 : 1.25; };
+    bench.on_measure = [&](const std::string&) { bench.slowdown = measured++ / 17 % 2 == 0 ? 1 : 1.25; };
     const auto outcome = tune(task, bench, {});
     REQUIRE(outcome.has_value());
     INFO("seed " << seed << ", " << outcome->variant);
@@ -107,7 +107,7 @@ TEST_CASE("tuner: a machine whose moods come and go gets a variant within a twen
   }
 }
 
-TEST_CASE("tuner: an incumbent goes where it is slower by less than moods and noise, round by round") {
+TEST_CASE("tuner: an incumbent goes where it is slower by less than the changes of the machine and the noise, round by round") {
   std::size_t went = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SyntheticBench bench(seed, 0.03);
@@ -116,7 +116,7 @@ TEST_CASE("tuner: an incumbent goes where it is slower by less than moods and no
     bench.times = {{"a", 1e6}, {"b", 1.07e6}};
     task.incumbent = "b";
     std::size_t measured = seed;
-    bench.on_measure = [&](const std::string&) { bench.mood = measured++ / 20 % 2 == 0 ? 1 : 1.4; };
+    bench.on_measure = [&](const std::string&) { bench.slowdown = measured++ / 20 % 2 == 0 ? 1 : 1.4; };
     const auto outcome = tune(task, bench, {});
     REQUIRE(outcome.has_value());
     went += outcome->variant == "a";
@@ -306,7 +306,7 @@ TEST_CASE("tuner: times that jump from round to round keep the stored winner tho
     std::uint64_t state = seed;
     f.bench.on_measure = [&](const std::string&) {
       state = state * 6364136223846793005u + 1442695040888963407u;
-      f.bench.mood = 1 + static_cast<double>(state >> 62);
+      f.bench.slowdown = 1 + static_cast<double>(state >> 62);
     };
     const auto outcome = f.run();
     REQUIRE(outcome.has_value());
