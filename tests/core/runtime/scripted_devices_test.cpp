@@ -78,7 +78,7 @@ TEST_CASE("scripted devices: a hang is a timeout, its slot stays busy, and the o
   CHECK(hung.status.code == StatusCode::timeout);
   CHECK_THAT(hung.status.message, Contains("simulated:0"));
 
-  patient.timeout = std::chrono::milliseconds(50);
+  patient.timeout = std::chrono::milliseconds(200);
   const RunReport behind = scripted.run(patient);
   CHECK(behind.status.code == StatusCode::timeout);
   CHECK_THAT(behind.status.message, Contains("no slot became free") && Contains("1 of 1 in flight"));
