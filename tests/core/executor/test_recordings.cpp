@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <future>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -269,6 +270,48 @@ TEST_CASE("cancel: a job that has not reached the device answers cancelled at on
   REQUIRE(executor->wait(first, Deadline::never()));
   CHECK(values_of(*behind.output) == std::vector<float>{-1});  // it never ran
   CHECK(device->submitted() == 2);
+}
+
+TEST_CASE("cancel: whoever has the result of a cancelled job finds its slot free", "[executor][cancel]") {
+  const auto device = std::make_shared<SyntheticDevice>();
+  const auto executor = ring(2);
+  device->hold();
+  // A packing holds up the upload lane, so that the job behind it is still on its way.
+  const auto packings = std::make_shared<std::atomic<int>>(0);
+  const Fence first = executor->submit(weigh_packed(device, {1, 1}, constant_of({2, 3}), packings).submission).value();
+  device->await_submitted(1);
+  auto sleeper = std::async(std::launch::async, [&] { return executor->wait(first, Deadline::never()).has_value(); });
+  Fence second = executor->submit(add_one(device, {1}).submission).value();
+  std::atomic<int> looking{0}, taken{0};
+  std::string refused;
+  // It looks again and again: a thread that sleeps would be woken too late to see a slot that is not free.
+  std::thread next([&] {
+    for (int i = 1; i <= 2000 && refused.empty(); ++i) {
+      Job job = add_one(device, {1});
+      looking = i;
+      for (auto end = executor->wait(second, Deadline{Clock::now()});
+           !end && end.error().code == StatusCode::timeout;) {
+        end = executor->wait(second, Deadline{Clock::now()});
+      }
+      job.submission.deadline = Deadline{Clock::now()};  // a slot that is not free yet would be waited for
+      const auto fence = executor->submit(job.submission);
+      if (fence) second = *fence;
+      if (!fence) refused = "job " + std::to_string(i) + ": " + fence.error().text();
+      taken = i;
+    }
+  });
+  Status cancelled;
+  for (int i = 1; i <= 2000 && cancelled.ok() && refused.empty(); ++i) {
+    while (looking != i) std::this_thread::yield();
+    cancelled = executor->cancel(second);
+    if (!cancelled.ok()) device->release();  // lest the other thread looks for ever
+    while (taken != i) std::this_thread::yield();
+  }
+  next.join();
+  CHECK(cancelled.text() == "ok");
+  CHECK(refused == "");
+  device->release();
+  CHECK(sleeper.get());
 }
 
 TEST_CASE("cancel: a job on the device runs to its end", "[executor][cancel]") {
