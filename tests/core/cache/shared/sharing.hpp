@@ -133,11 +133,11 @@ struct SharingMachine : Workplace {
     };
   }
 
-  // Creates the key "ci" and writes with it. Its builds take longer than three round trips, also on a busy machine:
-  // others would not ask for them.
+  // Creates the key "ci" and writes with it. Its builds take so long that readers ask for its programs and wait for the
+  // answers, also on a busy machine.
   void write_to(const std::string& url) {
     if (!device.on_build) {
-      device.on_build = [](const KernelSource&) { std::this_thread::sleep_for(std::chrono::milliseconds(60)); };
+      device.on_build = [](const KernelSource&) { std::this_thread::sleep_for(std::chrono::milliseconds(100)); };
     }
     if (sharing_keys(config).keys.empty()) must(create_sharing_key(config, "ci", "", KeyFolder::user));
     config.remotes = {{url, true, {"ci"}, "ci", "", "plain", {}}};
