@@ -3,7 +3,6 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -12,6 +11,7 @@
 #include <kiln/buffer.hpp>
 #include <kiln/digest.hpp>
 #include <kiln/driver_cache.hpp>
+#include <kiln/host_processor.hpp>
 #include <kiln/runtime.hpp>
 
 #include <algorithm>
@@ -26,10 +26,6 @@
 
 #include "base/os/private_folder.hpp"
 #include "cache/driver_scratch.hpp"
-
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
 namespace kiln {
 namespace {
@@ -183,24 +179,6 @@ std::vector<fs::path> driver_folders(const DriverSurroundings& surroundings) {
   return folders;
 }
 
-// Code in the driver's cache is for one processor: a folder may be on a file system that several machines share.
-void add_processor(KeyEncoder& encoder) {
-#if defined(__x86_64__)
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  if (__get_cpuid(1, &a, &b, &c, &d) != 0) {
-    encoder.field("cpuid.1.ecx", c & ~(1u << 27));  // OSXSAVE is the operating system's
-    encoder.field("cpuid.1.edx", d);
-  }
-  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) != 0) {
-    encoder.field("cpuid.7.ebx", b);
-    encoder.field("cpuid.7.ecx", c & ~(1u << 4));  // OSPKE likewise
-  }
-#else
-  encoder.field("hwcap", static_cast<std::uint64_t>(getauxval(AT_HWCAP)));
-  encoder.field("hwcap2", static_cast<std::uint64_t>(getauxval(AT_HWCAP2)));
-#endif
-}
-
 std::string folder_name(const DriverSurroundings& surroundings,
                         const std::vector<std::pair<std::string, std::string>>& to_set, const PluginsConfig& plugins) {
   KeyEncoder encoder;
@@ -213,7 +191,8 @@ std::string folder_name(const DriverSurroundings& surroundings,
     if (changes_code(name)) settings.emplace(name, value);
   }
   for (const auto& [name, value] : settings) encoder.field("setting." + name, value);
-  add_processor(encoder);
+  // Code in the driver's cache is for one processor: a folder may be on a file system that several machines share.
+  encoder.field("instructions", host_instructions());
   DriverFiles files(encoder, surroundings.library_folders);
   for (const fs::path& folder : driver_folders(surroundings)) files.add(folder / "swrast_dri.so");
   for (const fs::path& folder : surroundings.library_folders) files.add(folder / "libEGL_mesa.so.0");

@@ -373,6 +373,12 @@ PhysicalFacts read_facts(const VulkanApi& api, VkPhysicalDevice physical) {
                           {"version", version},
                           {"info", conformance},
                           {"renderer", software ? info.name : device_words(info.name)}};
+  if (software) {
+    // Code of Mesa's cache is for this processor, and its key contains both numbers of processors.
+    info.driver_identity.emplace_back("instructions", host_instructions());
+    info.driver_identity.emplace_back("processors",
+                                      std::to_string(host_cores()) + " of " + std::to_string(host_processors()));
+  }
   for (const char* setting : code_settings) {
     if (const char* value = std::getenv(setting); value != nullptr && *value != 0) {
       info.driver_identity.emplace_back(setting, value);

@@ -1,12 +1,17 @@
 // The Vulkan device: identity, entries of the cache, and refusals.
+#include <sched.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <thread>
 
 #include <kiln/digest.hpp>
 
+#include "support/taken_core.hpp"
 #include "vulkan/kernel_under_test.hpp"
 
 namespace kiln::vulkan {
@@ -79,6 +84,29 @@ TEST_CASE("vulkan: the driver's identity has the build of its library", "[vulkan
     CHECK(info.shared_resource == "host-cores");
     CHECK(info.physical_id.empty());
   }
+}
+
+TEST_CASE("vulkan: a device in software has another identity where it has other processors", "[vulkan]") {
+  if (!Vulkan::instance().usable()) return;
+  const auto processors = [] {
+    support::PluginUnderTest fresh("vulkan");  // a driver looks at its devices once
+    const std::vector<DeviceInfo> devices = fresh.driver().enumerate();
+    const auto& identity = devices.at(0).driver_identity;
+    const auto found = std::ranges::find(identity, "processors", &std::pair<std::string, std::string>::first);
+    return found == identity.end() ? "none" : found->second;
+  };
+  const std::vector<int> cores = support::allowed_cores();
+  const std::string of = " of " + std::to_string(sysconf(_SC_NPROCESSORS_CONF));
+  const bool software = Vulkan::instance().device()->info().kind == DeviceKind::software;
+  CHECK(processors() == (software ? std::to_string(cores.size()) + of : "none"));
+  std::string alone;
+  std::thread([&] {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<std::size_t>(cores.front()), &one);
+    if (sched_setaffinity(0, sizeof one, &one) == 0) alone = processors();
+  }).join();
+  CHECK(alone == (software ? "1" + of : "none"));
 }
 
 TEST_CASE("vulkan: a device that is opened twice has the same identity", "[vulkan]") {

@@ -18,11 +18,16 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 namespace kiln {
 
@@ -231,6 +236,28 @@ unsigned host_cores() noexcept {
     if (count > 0) return static_cast<unsigned>(count);
   }
   return 1;
+}
+
+unsigned host_processors() noexcept {
+  const long count = sysconf(_SC_NPROCESSORS_CONF);
+  return count > 0 ? static_cast<unsigned>(count) : 1;
+}
+
+std::string host_instructions() {
+#if defined(__x86_64__)
+  // What CPUID answers of features, but for those that the operating system switches on (OSXSAVE, OSPKE).
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  std::array<unsigned, 4> words{};
+  if (__get_cpuid(1, &a, &b, &c, &d) != 0) words[0] = c & ~(1u << 27), words[1] = d;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) != 0) words[2] = b, words[3] = c & ~(1u << 4);
+  char text[40];
+  std::snprintf(text, sizeof text, "%08x %08x %08x %08x", words[0], words[1], words[2], words[3]);
+  return text;
+#else
+  char text[40];
+  std::snprintf(text, sizeof text, "%lx %lx", getauxval(AT_HWCAP), getauxval(AT_HWCAP2));
+  return text;
+#endif
 }
 
 double host_roof_gflops() noexcept { return host_cores() * units * operations() * clock_ghz; }

@@ -1,10 +1,17 @@
 #include <kiln/host_processor.hpp>
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
 
+#include <cstdio>
+#include <string>
 #include <thread>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 using namespace kiln;
 
@@ -32,3 +39,28 @@ TEST_CASE("host processor: the roof is of the cores that the calling thread may 
   CHECK(cores_of_one == 1);
   CHECK(roof_of_one * cores == Approx(roof));
 }
+
+TEST_CASE("host processor: all processors count, also those that the calling thread may not use") {
+  const unsigned all = host_processors();
+  CHECK(all >= host_cores());
+  CHECK(all == static_cast<unsigned>(sysconf(_SC_NPROCESSORS_CONF)));
+}
+
+#if defined(__x86_64__)
+TEST_CASE("host processor: the instruction sets are what CPUID answers, but for what the system switches on") {
+  unsigned words[4] = {};
+  char extra = 0;
+  const std::string text = host_instructions();
+  REQUIRE(std::sscanf(text.c_str(), "%x %x %x %x%c", &words[0], &words[1], &words[2], &words[3], &extra) == 4);
+  CHECK(text == host_instructions());
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  REQUIRE(__get_cpuid(1, &a, &b, &c, &d) != 0);
+  CHECK(words[0] == (c & 0xf7ffffffu));
+  CHECK(words[1] == d);
+  CHECK((words[1] & 1u << 26) != 0);  // SSE2, which every such processor has
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) != 0) {
+    CHECK(words[2] == b);
+    CHECK(words[3] == (c & 0xffffffefu));
+  }
+}
+#endif

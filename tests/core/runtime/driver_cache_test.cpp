@@ -17,6 +17,7 @@
 #include <fstream>
 #include <kiln/digest.hpp>
 #include <kiln/driver_cache.hpp>
+#include <kiln/host_processor.hpp>
 #include <map>
 #include <optional>
 #include <string>
@@ -26,10 +27,6 @@
 
 #include "core/cache/in_child.hpp"
 #include "core/cache/workplace.hpp"
-
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
 namespace kiln {
 namespace {
@@ -491,24 +488,6 @@ TEST_CASE("runtime::driver_cache: the surroundings are the variables, the user's
   CHECK(end.signal == 0);
 }
 
-#if defined(__x86_64__)
-namespace {
-
-// What the name of a folder says before the driver's files, but for settings.
-void add_this_processor(KeyEncoder& encoder) {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  if (__get_cpuid(1, &a, &b, &c, &d) != 0) {
-    encoder.field("cpuid.1.ecx", std::uint64_t{c & 0xf7ffffffu});  // but for what the operating system sets
-    encoder.field("cpuid.1.edx", std::uint64_t{d});
-  }
-  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) != 0) {
-    encoder.field("cpuid.7.ebx", std::uint64_t{b});
-    encoder.field("cpuid.7.ecx", std::uint64_t{c & 0xffffffefu});
-  }
-}
-
-}  // namespace
-
 TEST_CASE("runtime::driver_cache: the folder name depends on the driver's files and on libraries that make code",
           "[runtime][driver_cache]") {
   const test::CacheTestFolder temporary;
@@ -529,7 +508,7 @@ TEST_CASE("runtime::driver_cache: the folder name depends on the driver's files 
   const auto setting = [&] { return driver_setting_of(variables_of(config, surroundings)["MESA_SHADER_CACHE_DIR"]); };
   KeyEncoder plain;
   plain.field("schema", std::uint64_t{1});
-  add_this_processor(plain);
+  plain.field("instructions", host_instructions());
   const auto add_egl = [](KeyEncoder& encoder) {
     encoder.field("build_id.libEGL_mesa.so.0", "egl");
     encoder.field("needs", "libLLVM-99.so");  // which is not there
@@ -572,7 +551,7 @@ TEST_CASE("runtime::driver_cache: the folder name depends on settings and proces
   encoder.field("setting.GALLIUM_DRIVER", "llvmpipe");
   encoder.field("setting.GALLIVM_DEBUG", "nopt");
   encoder.field("setting.LP_NATIVE_VECTOR_WIDTH", "128");
-  add_this_processor(encoder);
+  encoder.field("instructions", host_instructions());
   surroundings.variables["GALLIVM_DEBUG"] = "nopt";
   surroundings.variables["GALLIUM_DRIVER"] = "llvmpipe";
   std::string folder;
@@ -585,7 +564,6 @@ TEST_CASE("runtime::driver_cache: the folder name depends on settings and proces
   config.plugin["opengl"]["vector_width"].value = std::int64_t{128};  // by the configuration: the same code
   CHECK(driver_setting_of(variables_of(config, surroundings)["MESA_SHADER_CACHE_DIR"]) == encoder.digest().hex());
 }
-#endif
 
 TEST_CASE("runtime::driver_cache: where nothing can be made it says what and why", "[runtime][driver_cache]") {
   const Status status = prepare_driver_cache(no_driver_cache);
