@@ -219,7 +219,8 @@ class Import {
                std::max<std::uint64_t>(program.entry.stored.size(), program.entry.inflated_bytes) + entry_trailer_bytes;
     }
     if (chosen_.empty()) {
-      return unsupported("contains programs for " + there(bundle_) + "; this machine has " + here(request_.devices));
+      return unsupported("contains programs for " + there(bundle_) + "; the loaded plugins have " +
+                         here(request_.devices) + ". [plugins] load can name others");
     }
     if (bytes > cache_.max_disk) {
       return unavailable("programs need " + std::to_string(bytes) + " bytes, expected at most " +
