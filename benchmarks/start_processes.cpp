@@ -1,7 +1,7 @@
 // How long whole processes take that run users' kernels, from outside: `kiln run` beside what one would write without
 // it.
 //
-//   start_processes simple|large ROUNDS COUNT [--figures FILE]     the same COUNT kernels in every process
+//   start_processes simple|large ROUNDS COUNT [vulkan] [--figures FILE]     the same COUNT kernels in every process
 //   start_processes command ROUNDS [--figures FILE]                `kiln --version` and `kiln config check`
 //
 // In each round every contender runs once, in an order that rotates; a ratio is one of two processes of the same round.
@@ -11,6 +11,7 @@
 //   cold     start_plain where no cache is: a fresh machine        one core both sides bound to one core
 //   bundle   Kiln on a fresh machine: `kiln cache import` of a bundle, then `kiln run`
 //   adopted  start_adopted: the plain program with kiln::gl instead of its own binary cache
+// With `vulkan` the device is vulkan:0, and start_vulkan, with SPIR-V and pipeline caches, is the plain program.
 #include "cache/corpus.hpp"
 #include "figures.hpp"
 #include "places.hpp"
@@ -85,7 +86,7 @@ double run(std::vector<std::string> words, const std::vector<std::string>& varia
   pid_t pid = 0;
   const std::uint64_t begun = now_ns();
   const int failed =
-      posix_spawn(&pid, words[0].c_str(), &actions, nullptr, pointers(words).data(), pointers(environment).data());
+      posix_spawnp(&pid, words[0].c_str(), &actions, nullptr, pointers(words).data(), pointers(environment).data());
   posix_spawn_file_actions_destroy(&actions);
   if (failed != 0) throw std::runtime_error(words[0] + ": " + std::strerror(failed));
   int status = 0;
@@ -95,15 +96,28 @@ double run(std::vector<std::string> words, const std::vector<std::string>& varia
   return ms;
 }
 
-void write_jobs(const bench::TemporaryFolder& folder, const std::string& kind, int count) {
-  std::string jobs;
+// What differs between the backends.
+struct Backend {
+  const char* api;
+  const char* device;
+  const char* plain;
+  const char* plugins;
+};
+constexpr Backend opengl{"OpenGL", "opengl:0", "start_plain", R"(["cpu", "opengl", "dynamic_shaders", "amdgpu_pm4"])"};
+constexpr Backend vulkan{"Vulkan", "vulkan:0", "start_vulkan", R"(["cpu", "vulkan", "dynamic_shaders"])"};
+
+void write_jobs(const bench::TemporaryFolder& folder, const std::string& kind, int count, const Backend& backend) {
+  std::string jobs = std::string("[plugins]\nload = ") + backend.plugins + "\n\n";
   const std::vector<KernelSource> sources = bench::corpus(kind, count);
   for (int i = 0; i < count; ++i) {
-    const std::string number = std::to_string(i);
-    std::ofstream(folder / ("k" + number + ".comp")) << "#version 430 core\n"
-                                                     << sources[static_cast<std::size_t>(i)].text;
-    jobs += "[[job]]\nname = \"k" + number + "\"\nop = \"kernel\"\nsource = \"k" + number +
-            ".comp\"\ndevice = \"opengl:0\"\ngrid = [1]\nbindings = [ { input = \"x.npy\" }, { output = \"" +
+    const std::string number = std::to_string(i), text = (folder / ("k" + number + ".comp")).string();
+    std::ofstream(text) << "#version 430 core\n" << sources[static_cast<std::size_t>(i)].text;
+    if (&backend == &vulkan) {
+      const std::string module = (folder / ("k" + number + ".spv")).string();
+      run({"glslangValidator", "-V", text, "-o", module}, {}, folder / "output");
+    }
+    jobs += "[[job]]\nname = \"k" + number + "\"\nop = \"kernel\"\nsource = \"k" + number + ".comp\"\ndevice = \"" +
+            backend.device + "\"\ngrid = [1]\nbindings = [ { input = \"x.npy\" }, { output = \"" +
             (folder / ("kiln" + number + ".npy")).string() + "\", shape = [4096] } ]\n\n";
   }
   std::ofstream(folder / "jobs.toml") << jobs;
@@ -127,13 +141,14 @@ struct Contender {
 
 class Comparison {
  public:
-  Comparison(const std::string& kind, int count, int rounds, bench::FigureFile& file)
-      : stem_("start." + kind + std::to_string(count)),
+  Comparison(const std::string& kind, int count, int rounds, const Backend& backend, bench::FigureFile& file)
+      : backend_(backend),
+        stem_((&backend == &vulkan ? "start.vulkan." : "start.") + kind + std::to_string(count)),
         group_(std::to_string(count) + " " + kind + (count == 1 ? " kernel" : " kernels")),
         count_(count),
         rounds_(rounds),
         file_(file) {
-    write_jobs(folder_, kind, count);
+    write_jobs(folder_, kind, count, backend);
     fs::create_directories(folder_ / "mesa");
     fs::create_directories(folder_ / "binaries");
   }
@@ -143,7 +158,7 @@ class Comparison {
     const std::vector<std::string> none{"MESA_SHADER_CACHE_DIR=/proc/none", "__GL_SHADER_DISK_CACHE=0"},
         warm{"MESA_SHADER_CACHE_DIR=" + (folder_ / "mesa").string(),
              "__GL_SHADER_DISK_CACHE_PATH=" + (folder_ / "mesa").string()};
-    const std::string plain = (bench::own_folder() / "start_plain").string(), n = std::to_string(count_),
+    const std::string plain = (bench::own_folder() / backend_.plain).string(), n = std::to_string(count_),
                       here = (folder_ / "").string();
     Contender cold{{plain, here, n}, none, {}};
     Contender driver{{plain, here, n}, warm, {}};
@@ -160,9 +175,13 @@ class Comparison {
 
     one(cold);
     keep_expected();
-    const double builds_first = builds(kiln);
-    const double builds_warm = builds(kiln);
+    const double builds_first = report(kiln).at("cache").at("builds").get<double>();
+    const double builds_warm = report(kiln).at("cache").at("builds").get<double>();
+    const bool adopts = &backend_ == &opengl;
+    std::vector<Contender*> order{&driver, &kiln, &binary, &at_once, &read_only, &driver_alone, &kiln_alone};
+    if (adopts) order.insert(order.begin() + 3, &adopted);
     for (Contender* each : {&driver, &binary, &adopted}) {
+      if (each == &adopted && !adopts) continue;
       one(*each);
       one(*each);
       each->ms.clear();
@@ -171,18 +190,21 @@ class Comparison {
          (folder_ / "cache").string()},
         key(), folder_ / "output");
     run({bench::kiln_command().string(), "cache", "export", "--show-key"}, key(), folder_ / "public");
-    std::vector<double> bundle;
-    std::vector<Contender*> order{&driver,  &kiln,      &binary,       &adopted,
-                                  &at_once, &read_only, &driver_alone, &kiln_alone};
+    std::vector<double> bundle, ready, ready_plain;
     for (int round = 0; round < rounds_; ++round) {
       if (round > 0 && cold.ms.front() < long_ms) one(cold);
-      for (Contender* each : order) one(*each);
+      for (Contender* each : order) {
+        one(*each);
+        if (each == &binary && !adopts) ready_plain.push_back(std::stod(contents(folder_ / "output")));
+      }
+      if (!adopts) ready.push_back(ready_ms(report(kiln)));
       std::ranges::rotate(order, order.begin() + 1);  // who comes behind whom changes a process's time by a tenth
       bundle.push_back(from_bundle());
     }
-    const std::string whole = "the whole process", source = "OpenGL from source, the driver's cache warm",
-                      own = "OpenGL with a binary cache of its own, the driver's cache warm",
-                      nothing = "OpenGL, no cache";
+    const std::string whole = "the whole process", api = backend_.api,
+                      source = api + " from source, the driver's cache warm",
+                      own = api + " with a binary cache of its own, the driver's cache warm",
+                      nothing = api + ", no cache";
     const bool many = count_ == 100;
     add("/driver", whole, kiln, source, driver.ms, many ? 1 : count_ == 1 ? 1 / 1.1 : 1 / 1.05);
     add("/binary", whole, kiln, own, binary.ms, 0);
@@ -190,7 +212,11 @@ class Comparison {
     add(".jobs/driver", "--jobs 4, " + whole, at_once, source, driver.ms, 0);
     add(".read_only/driver", "read-only cache, " + whole, read_only, source, driver.ms, 0);
     add(".one_core/driver", "on one core, " + whole, kiln_alone, source, driver_alone.ms, many ? 1 / 1.1 : 0);
-    add(".adopted/binary", "kiln::gl in the application's context, " + whole, adopted, own, binary.ms, 1 / 1.1);
+    if (adopts)
+      add(".adopted/binary", "kiln::gl in the application's context, " + whole, adopted, own, binary.ms, 1 / 1.1);
+    Contender made_ready;
+    made_ready.ms = ready;
+    if (!adopts) add(".ready/binary", "files read and pipelines made, all together", made_ready, own, ready_plain, 0);
     Contender imported;
     imported.ms = bundle;
     add(".bundle/cold", "a fresh machine: a bundle imported, then run", imported, nothing, cold.ms,
@@ -227,7 +253,9 @@ class Comparison {
                                           "--trust",
                                           trusted_key(),
                                           "--cache-dir",
-                                          (folder_ / "fresh").string()};
+                                          (folder_ / "fresh").string(),
+                                          "--set",
+                                          std::string("plugins.load=") + backend_.plugins};
     const double imported = run(import, key(), folder_ / "output");
     Contender fresh = kiln_run("fresh", {});
     one(fresh);
@@ -256,13 +284,17 @@ class Comparison {
   }
 
   // Runs the jobs once more, for what the report says.
-  double builds(const Contender& kiln) {
+  nlohmann::json report(const Contender& kiln) {
     std::vector<std::string> words = kiln.words;
     words.emplace_back("--json");
     run(words, kiln.environment, folder_ / "output");
     check("kiln");
-    const auto report = nlohmann::json::parse(contents(folder_ / "output"));
-    return report.at("cache").at("builds").get<double>();
+    return nlohmann::json::parse(contents(folder_ / "output"));
+  }
+  static double ready_ms(const nlohmann::json& report) {
+    double sum = 0;
+    for (const auto& job : report.at("jobs")) sum += job.at("program").at("build_ms").get<double>();
+    return sum;
   }
 
   void add(const std::string& id, const std::string& name, const Contender& kiln, const std::string& peer,
@@ -276,7 +308,7 @@ class Comparison {
     if (goal > 0) figure.target = bench::Target{bench::Target::Of::ratio, goal};
     figure.verified = true;  // or the program has ended
     figure.group = group_;
-    figure.device = "opengl:0";
+    figure.device = backend_.device;
     file_.add(std::move(figure));
   }
   void count(const std::string& id, const std::string& name, double builds) {
@@ -287,11 +319,12 @@ class Comparison {
     figure.kiln = {builds};
     figure.stable = true;
     figure.group = group_;
-    figure.device = "opengl:0";
+    figure.device = backend_.device;
     if (id == "builds.warm") figure.target = bench::Target{bench::Target::Of::kiln, 0};
     file_.add(std::move(figure));
   }
 
+  const Backend& backend_;
   const std::string stem_, group_;
   const int count_, rounds_;
   bench::FigureFile& file_;
@@ -301,7 +334,7 @@ class Comparison {
 
 void measure_commands(int rounds, bench::FigureFile& file) {
   const bench::TemporaryFolder folder("kiln start");
-  write_jobs(folder, "simple", 10);
+  write_jobs(folder, "simple", 10, opengl);
   const std::string kiln = bench::kiln_command().string(), jobs = (folder / "jobs.toml").string();
   const std::vector<std::string> none;
   std::vector<double> version, check, nothing;
@@ -332,10 +365,12 @@ int main(int argc, char** argv) try {
   const std::vector<std::string> words(argv + 1, argv + argc);
   if (words.size() == 2 && words[0] == "command") {
     measure_commands(std::stoi(words[1]), file);
-  } else if (words.size() == 3 && (words[0] == "simple" || words[0] == "large")) {
-    Comparison(words[0], std::stoi(words[2]), std::stoi(words[1]), file).measure();
+  } else if ((words.size() == 3 || (words.size() == 4 && words[3] == "vulkan")) &&
+             (words[0] == "simple" || words[0] == "large")) {
+    const Backend& backend = words.size() == 4 ? vulkan : opengl;
+    Comparison(words[0], std::stoi(words[2]), std::stoi(words[1]), backend, file).measure();
   } else {
-    throw std::runtime_error("expected: simple|large ROUNDS COUNT, or command ROUNDS");
+    throw std::runtime_error("expected: simple|large ROUNDS COUNT [vulkan], or command ROUNDS");
   }
   file.print();
   file.write();
