@@ -1,6 +1,7 @@
 #include "codec/bool_names.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "codec/reflection.hpp"
@@ -97,14 +98,15 @@ ProgramInterface complete(const Reflection& reflection, const KernelSource& sour
   interface.resources = reflection.resources;
   interface.unused = reflection.unused;
   if (source.dialect != Dialect::glsl) return interface;
-  const BoolNames bools = bool_names(source.text);
+  std::optional<BoolNames> bools;  // reading a long text takes as long as loading its program
   for (ProgramResource& resource : interface.resources) {
     if (resource.kind != ResourceKind::uniform || resource.element != ElementType::u32) continue;
+    if (!bools) bools = bool_names(source.text);
     const std::size_t dot = resource.name.rfind('.');
     std::string_view last = std::string_view(resource.name).substr(dot == std::string::npos ? 0 : dot + 1);
     last = last.substr(0, last.find('['));
     const bool is_member = dot != std::string::npos || !resource.block.empty();
-    if (!bools.contains(last, is_member)) continue;
+    if (!bools->contains(last, is_member)) continue;
     // SPIR-V has no bool in a block: glslang declares it as uint.
     resource.element = ElementType::boolean;
     if (resource.type.starts_with("uint")) resource.type.replace(0, 4, "bool");
