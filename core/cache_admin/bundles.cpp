@@ -7,6 +7,7 @@
 #include "cache/cache_root.hpp"
 #include "cache/key_material.hpp"
 #include "cache/manifest.hpp"
+#include "cache_admin/explanation.hpp"
 #include "cache_admin/selection.hpp"
 
 #include <algorithm>
@@ -198,6 +199,27 @@ std::string there(const Bundle& bundle) {
   return text.empty() ? "no device" : text;
 }
 
+// Of a device that the bundle has under another driver: what differs. Empty where it has no device of this machine.
+std::string differences(const Bundle& bundle, const std::vector<DeviceInfo>& devices) {
+  for (const DeviceInfo& device : devices) {
+    const std::string own = device_fields(device);
+    for (const BundledProgram& program : bundle.programs) {
+      const std::string theirs = identity_in(program.entry.material);
+      if (!device.serializes || !theirs.starts_with(own + "|")) continue;
+      const auto compared = compare_keys(driver_fields(device), theirs.substr(own.size() + 1));
+      if (!compared) continue;
+      std::string text;
+      for (const KeyDifference& field : compared->differences) {
+        const std::string name = field.name.substr(field.name.find('.') + 1);
+        text += (text.empty() ? "" : ", ") + name + ": there " + (field.in_stored ? field.stored : "none") + ", here " +
+                (field.in_asked ? field.asked : "none");
+      }
+      return ". The drivers of " + device.name + " differ in " + text;
+    }
+  }
+  return "";
+}
+
 class Import {
  public:
   Import(const CacheConfig& cache, const ImportRequest& request, const Bundle& bundle)
@@ -220,7 +242,8 @@ class Import {
     }
     if (chosen_.empty()) {
       return unsupported("contains programs for " + there(bundle_) + "; the loaded plugins have " +
-                         here(request_.devices) + ". [plugins] load can name others");
+                         here(request_.devices) + differences(bundle_, request_.devices) +
+                         ". [plugins] load can name other plugins");
     }
     if (bytes > cache_.max_disk) {
       return unavailable("programs need " + std::to_string(bytes) + " bytes, expected at most " +

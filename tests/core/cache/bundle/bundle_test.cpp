@@ -132,7 +132,13 @@ TEST_CASE(
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == StatusCode::unsupported);
   CHECK_THAT(refused.error().message, Contains("Synthetic 1.0") && Contains("Synthetic 2.0"));
+  CHECK_THAT(refused.error().message, Contains("differ in version: there 1.0, here 2.0. [plugins] load can name"));
   CHECK(second.files(".bin").empty());
+  Machine third;
+  third.device.facts().device_identity[0].second = "another";
+  const auto elsewhere = third.import(first.bundle(), first.key());
+  REQUIRE_FALSE(elsewhere);
+  CHECK_THAT(elsewhere.error().message, !Contains("differ in"));
   const auto nothing = import_cache(second.config, {first.bundle(), first.key(), {}});
   CHECK_THAT(nothing.error().message, Contains("no device that stores programs"));
   CHECK_FALSE(std::filesystem::exists(second.config.directory));
