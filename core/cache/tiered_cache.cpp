@@ -412,8 +412,14 @@ void TieredCache::store_late_driver_files(const ProgramKey& key, const Device& d
   if (status.ok()) {
     Lookup found = disk_.find(key, device);
     if (!found.stored) return;
+    const std::size_t files = late.driver_files.size();
     status = add_driver_files(std::move(late), found.stored->binary);
-    if (status.ok()) return disk_.store(key, device, found.stored->binary, found.stored->build_ns);
+    if (status.ok()) {
+      disk_.store(key, device, found.stored->binary, found.stored->build_ns);
+      return log_.write(LogLevel::info, "cache",
+                        "program '" + key.label + "': the driver compiled at its first dispatch; driver files added: " +
+                            std::to_string(files));
+    }
   }
   log_.write(LogLevel::info, "cache",
              "program '" + key.label + "': driver files of the first dispatch are not stored: " + status.message);

@@ -457,7 +457,10 @@ TEST_CASE("cache::driver_files: what a first dispatch compiled is stored where i
     const auto again = s.open();
     setenv("MESA_SHADER_CACHE_DIR", s.folder.c_str(), 1);
     REQUIRE(test::acquire(*again, text, s.device)->tier == Tier::disk);
-    return fs::exists(other / "mesa" / text);
+    const bool has_file = fs::exists(other / "mesa" / text);
+    const std::string said = "program 'the label of " + text + "': the driver compiled at its first dispatch; driver files added: ";
+    CHECK(s.log.said(said) == (has_file ? 1 : 0));
+    return has_file;
   };
   using std::chrono::milliseconds;
   CHECK(has_late_file_after("two", milliseconds(0), 5'000'000));
