@@ -1,9 +1,11 @@
 // OpenCL C kernels of a user on the simulated card, through the command.
 #include "host/resource_jobs.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 using namespace kiln::test;
 using Catch::Matchers::Contains;
@@ -140,6 +142,148 @@ bindings = [ { input = "x.npy" }, { output = "y.npy", shape = [640], dtype = "in
     CHECK(found[400 + i] == 102 + 8 + 200 + 4 + (any ? 1000 : 0));
     CHECK(found[480 + 2 * i] == mine(i));
   }
+}
+
+TEST_CASE("kernel in OpenCL C: collectives of a workgroup, of every type") {
+  if (lacks_clang()) return;
+  const ResourceJobs jobs;
+  // Two workgroups of 20 x 4: sub-groups of 32, 32 and 16.
+  jobs.folder.write("whole.cl", R"cl(
+kernel void whole(global const int* x, global int* y) {
+  const uint at = get_group_id(0) * 80 + get_local_linear_id();
+  const int mine = x[at];
+  y[at] = work_group_reduce_add(mine);
+  y[160 + at] = (int)(work_group_reduce_min((long)mine << 32) >> 32);
+  y[320 + at] = work_group_scan_exclusive_add((uint)mine);
+  y[480 + at] = (int)work_group_scan_inclusive_max((double)mine);
+  const float least = work_group_scan_exclusive_min((float)mine);
+  y[640 + at] = isinf(least) ? 1000 : (int)least;
+  y[800 + at] = work_group_broadcast(mine, 7, 2) + 1000 * work_group_broadcast(get_local_id(0), 19, 3);
+  y[960 + at] = work_group_all(mine > -21) + 2 * work_group_all(mine > 0) + 4 * work_group_any(mine == 40) +
+                8 * work_group_any(mine == 41);
+  int sum = 0;
+  for (int n = 0; n < 3; ++n) sum = work_group_reduce_add(mine + n) - sum;
+  y[1120 + at] = sum + (int)work_group_scan_inclusive_add((half)1);
+  y[1280 + at] = (int)(work_group_reduce_max((ulong)(mine + 20) << 40) >> 40);
+}
+)cl");
+  std::vector<int> x(160);
+  for (int i = 0; i < 160; ++i) x[static_cast<std::size_t>(i)] = i * 37 % 61 - 20;
+  jobs.write<int>("x.npy", DType::i32, {160}, x);
+  const auto file = jobs.folder.write("job.toml", R"([[job]]
+name = "whole"
+op = "kernel"
+source = "whole.cl"
+device = "amdgpu:0"
+workgroup = [20, 4]
+grid = [2]
+bindings = [ { input = "x.npy" }, { output = "y.npy", shape = [1440], dtype = "int32" } ]
+)");
+  const Finished finished = run_on_card(jobs, file);
+  INFO(finished.err << finished.out);
+  REQUIRE(finished.status == 0);
+  const auto y = jobs.tensor("y.npy");
+  const auto found = y->as<int>();
+  for (std::size_t at = 0; at < 160; ++at) {
+    INFO(at);
+    const auto begin = x.begin() + static_cast<std::ptrdiff_t>(at / 80 * 80), end = begin + 80;
+    const auto here = x.begin() + static_cast<std::ptrdiff_t>(at);
+    const int sum = std::accumulate(begin, end, 0);
+    CHECK(found[at] == sum);
+    CHECK(found[160 + at] == *std::min_element(begin, end));
+    CHECK(found[320 + at] == std::accumulate(begin, here, 0));
+    CHECK(found[480 + at] == *std::max_element(begin, here + 1));
+    CHECK(found[640 + at] == (here == begin ? 1000 : *std::min_element(begin, here)));
+    CHECK(found[800 + at] == begin[47] + 19000);
+    CHECK(found[960 + at] == 1 + (std::find(begin, end, 40) != end ? 4 : 0));
+    CHECK(found[1120 + at] == sum + 2 * 80 - 80 + static_cast<int>(here - begin) + 1);
+    CHECK(found[1280 + at] == *std::max_element(begin, end) + 20);
+  }
+}
+
+TEST_CASE("kernel in OpenCL C: atomics of OpenCL 2.0, of every type, order and scope") {
+  if (lacks_clang()) return;
+  const ResourceJobs jobs;
+  jobs.folder.write("atomics.cl", R"cl(
+kernel void atomics(volatile global atomic_int* n, global atomic_ulong* big, global float* f, global double* d,
+                    global int* y) {
+  local atomic_uint count;
+  local atomic_flag taken;
+  local int behind_lock;
+  const int i = get_local_id(0);
+  if (i == 0) {
+    atomic_init(&count, 7);
+    atomic_flag_clear(&taken);
+    behind_lock = 0;
+  }
+  work_group_barrier(CLK_LOCAL_MEM_FENCE, memory_scope_work_group);
+  y[i] = (int)atomic_fetch_add_explicit(&count, 1, memory_order_relaxed, memory_scope_work_group);
+  atomic_fetch_add(n, i);
+  atomic_fetch_sub_explicit(n + 1, i, memory_order_acq_rel);
+  atomic_fetch_or_explicit(n + 2, 1 << i % 31, memory_order_release, memory_scope_device);
+  atomic_fetch_xor_explicit(n + 3, 1 << i % 31, memory_order_acquire, memory_scope_all_svm_devices);
+  atomic_fetch_and(n + 4, ~(1 << i % 20));
+  atomic_fetch_min(n + 5, -i);
+  atomic_fetch_max(n + 6, i);
+  if (i == 5) y[128] = atomic_exchange(n + 7, 9);
+  int old = atomic_load_explicit(n + 8, memory_order_relaxed);
+  while (!atomic_compare_exchange_weak(n + 8, &old, old + 2)) continue;
+  int not_there = -1;
+  if (i == 6) y[129] = atomic_compare_exchange_strong_explicit(n + 9, &not_there, 3, memory_order_seq_cst,
+                                                              memory_order_relaxed, memory_scope_sub_group);
+  if (i == 6) y[130] = not_there;
+  atomic_fetch_max(big, (ulong)i << 40);
+  atomic_fetch_add_explicit(big + 1, 1UL << 33, memory_order_seq_cst, memory_scope_device);
+  atomic_fetch_add((volatile global atomic_float*)f, 0.5f);
+  atomic_fetch_min((volatile global atomic_float*)f + 1, -(float)i);
+  atomic_fetch_max((volatile global atomic_double*)d, i + 0.25);
+  atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_seq_cst, memory_scope_device);
+  if (get_sub_group_local_id() == 0) {  // work-items of one sub-group do not wait for one another
+    while (atomic_flag_test_and_set_explicit(&taken, memory_order_acquire, memory_scope_work_group)) continue;
+    behind_lock += i;
+    atomic_flag_clear_explicit(&taken, memory_order_release, memory_scope_work_group);
+  }
+  work_group_barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+  if (i == 0) y[131] = behind_lock;
+  if (i == 0) atomic_store_explicit(n + 10, (int)atomic_load(&count), memory_order_release);
+}
+)cl");
+  jobs.write<int>("n.npy", DType::i32, {11}, {0, 0, 0, 0, -1, 4, 4, 4, 4, 4, 4});
+  jobs.write<std::uint64_t>("big.npy", DType::u64, {2}, {5, 5});
+  jobs.write<float>("f.npy", DType::f32, {2}, {1, 1});
+  jobs.write<double>("d.npy", DType::f64, {1}, {1});
+  const auto file = jobs.folder.write("job.toml", R"([[job]]
+name = "atomics"
+op = "kernel"
+source = "atomics.cl"
+device = "amdgpu:0"
+workgroup = [128]
+grid = [1]
+bindings = [ { inout = "n.npy" }, { inout = "big.npy" }, { inout = "f.npy" }, { inout = "d.npy" },
+             { output = "y.npy", shape = [132], dtype = "int32" } ]
+)");
+  const Finished finished = run_on_card(jobs, file);
+  INFO(finished.err << finished.out);
+  REQUIRE(finished.status == 0);
+  const auto n = jobs.tensor("n.npy"), big = jobs.tensor("big.npy"), f = jobs.tensor("f.npy"), d = jobs.tensor("d.npy"),
+             y = jobs.tensor("y.npy");
+  constexpr int sum = 127 * 128 / 2, all_bits = std::numeric_limits<int>::max();
+  int flipped = 0;
+  for (int i = 0; i < 128; ++i) flipped ^= 1 << i % 31;
+  CHECK(std::vector<int>(n->as<int>().begin(), n->as<int>().end()) ==
+        std::vector<int>{sum, -sum, all_bits, flipped, ~0xfffff, -127, 127, 9, 4 + 2 * 128, 4, 7 + 128});
+  CHECK(big->as<std::uint64_t>()[0] == std::uint64_t{127} << 40);
+  CHECK(big->as<std::uint64_t>()[1] == 5 + (std::uint64_t{128} << 33));
+  CHECK(f->as<float>()[0] == 65);
+  CHECK(f->as<float>()[1] == -127);
+  CHECK(d->as<double>()[0] == 127.25);
+  std::vector<int> counted(y->as<int>().begin(), y->as<int>().begin() + 128);
+  std::ranges::sort(counted);
+  for (int i = 0; i < 128; ++i) CHECK(counted[static_cast<std::size_t>(i)] == 7 + i);
+  CHECK(y->as<int>()[128] == 4);
+  CHECK(y->as<int>()[129] == 0);
+  CHECK(y->as<int>()[130] == 4);
+  CHECK(y->as<int>()[131] == 32 + 64 + 96);
 }
 
 TEST_CASE("kernel in OpenCL C: a saturated conversion makes NaN 0, of every type and mode") {

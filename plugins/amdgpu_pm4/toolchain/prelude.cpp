@@ -11,22 +11,7 @@
 namespace kiln::amdgpu_pm4 {
 namespace {
 
-constexpr std::string_view functions[] = {"atomic_compare_exchange_strong",
-                                          "atomic_compare_exchange_weak",
-                                          "atomic_exchange",
-                                          "atomic_fetch_add",
-                                          "atomic_fetch_and",
-                                          "atomic_fetch_max",
-                                          "atomic_fetch_min",
-                                          "atomic_fetch_or",
-                                          "atomic_fetch_sub",
-                                          "atomic_fetch_xor",
-                                          "atomic_flag_clear",
-                                          "atomic_flag_test_and_set",
-                                          "atomic_init",
-                                          "atomic_load",
-                                          "atomic_store",
-                                          "capture_event_profiling_info",
+constexpr std::string_view functions[] = {"capture_event_profiling_info",
                                           "clock_read_device",
                                           "clock_read_hilo_device",
                                           "clock_read_hilo_sub_group",
@@ -120,40 +105,13 @@ constexpr std::string_view functions[] = {"atomic_compare_exchange_strong",
                                           "sub_group_non_uniform_scan_inclusive_or",
                                           "sub_group_non_uniform_scan_inclusive_xor",
                                           "sub_group_rotate",
-                                          "work_group_all",
-                                          "work_group_any",
-                                          "work_group_broadcast",
-                                          "work_group_reduce_add",
-                                          "work_group_reduce_max",
-                                          "work_group_reduce_min",
-                                          "work_group_scan_exclusive_add",
-                                          "work_group_scan_exclusive_max",
-                                          "work_group_scan_exclusive_min",
-                                          "work_group_scan_inclusive_add",
-                                          "work_group_scan_inclusive_max",
-                                          "work_group_scan_inclusive_min",
                                           "write_imagef",
                                           "write_imageh",
                                           "write_imagei",
                                           "write_imageui"};
 
 // Known to the compiler already, which takes no other declaration of them, or none without a type that is refused.
-constexpr std::string_view compilers_own[] = {"atomic_compare_exchange_strong_explicit",
-                                              "atomic_compare_exchange_weak_explicit",
-                                              "atomic_exchange_explicit",
-                                              "atomic_fetch_add_explicit",
-                                              "atomic_fetch_and_explicit",
-                                              "atomic_fetch_max_explicit",
-                                              "atomic_fetch_min_explicit",
-                                              "atomic_fetch_or_explicit",
-                                              "atomic_fetch_sub_explicit",
-                                              "atomic_fetch_xor_explicit",
-                                              "atomic_flag_clear_explicit",
-                                              "atomic_flag_test_and_set_explicit",
-                                              "atomic_load_explicit",
-                                              "atomic_store_explicit",
-                                              "atomic_work_item_fence",
-                                              "commit_read_pipe",
+constexpr std::string_view compilers_own[] = {"commit_read_pipe",
                                               "commit_write_pipe",
                                               "enqueue_kernel",
                                               "get_kernel_max_sub_group_size_for_ndrange",
@@ -178,18 +136,7 @@ constexpr std::string_view compilers_own[] = {"atomic_compare_exchange_strong_ex
                                               "work_group_reserve_write_pipe",
                                               "write_pipe"};
 
-constexpr std::string_view types[] = {"atomic_double",
-                                      "atomic_flag",
-                                      "atomic_float",
-                                      "atomic_int",
-                                      "atomic_intptr_t",
-                                      "atomic_long",
-                                      "atomic_ptrdiff_t",
-                                      "atomic_size_t",
-                                      "atomic_uint",
-                                      "atomic_uintptr_t",
-                                      "atomic_ulong",
-                                      "clk_event_t",
+constexpr std::string_view types[] = {"clk_event_t",
                                       "image1d_array_t",
                                       "image1d_buffer_t",
                                       "image1d_t",
@@ -202,8 +149,6 @@ constexpr std::string_view types[] = {"atomic_double",
                                       "image2d_msaa_t",
                                       "image2d_t",
                                       "image3d_t",
-                                      "memory_order",
-                                      "memory_scope",
                                       "ndrange_t",
                                       "queue_t",
                                       "reserve_id_t",
@@ -387,7 +332,8 @@ bool has_double_literal(std::string_view code) {
 
 // Whether the prelude may define the name as a number of double: M_PI, but not M_PI_F or M_PI_H.
 bool is_double_constant(std::string_view name) {
-  return (name.starts_with("M_") && !name.ends_with("_F") && !name.ends_with("_H")) || name.starts_with("DBL_") || name == "HUGE_VAL";
+  return (name.starts_with("M_") && !name.ends_with("_F") && !name.ends_with("_H")) || name.starts_with("DBL_") ||
+         name == "HUGE_VAL";
 }
 
 bool pastes_identifiers(std::string_view text) { return text.find("##") != std::string_view::npos; }
@@ -423,7 +369,10 @@ const std::set<std::string, std::less<>>& prelude_names() {
                                               "vec_type_hint",
                                               "aligned"};
     const std::string code = prelude_code();
-    for_each_identifier(code, [&all](std::string_view name) { all.emplace(name); });
+    for_each_identifier(code, [&all](std::string_view name) {
+      all.emplace(name);
+      if (name.starts_with("atomic_")) all.insert(std::string(name) + "_explicit");
+    });
     for (const char* const operation : {"add", "min", "max"}) {
       for (const char* const kind : {"reduce_", "scan_inclusive_", "scan_exclusive_"}) {
         all.insert("sub_group_" + std::string(kind) + operation);
@@ -433,7 +382,11 @@ const std::set<std::string, std::less<>>& prelude_names() {
       all.insert("atomic_" + std::string(operation));
     }
     all.erase("tgamma");  // made of a function of the library
-    std::erase_if(all, [](const std::string& name) { return name.starts_with("amd_"); });  // only declared
+    // Only declared, or made of a function of the library.
+    std::erase_if(all, [](const std::string& name) {
+      return name.starts_with("amd_") ||
+             (name.starts_with("work_group_") && name != "work_group_barrier" && name != "work_group_size_hint");
+    });
     return all;
   }();
   return names;

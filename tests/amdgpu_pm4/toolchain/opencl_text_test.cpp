@@ -127,16 +127,31 @@ TEST_CASE("text: a call of the library is seen whatever stands around it") {
   for (const char* const text :
        {"/* the root */ sin(x);", "// the next is a\nsin(x);", "#pragma unroll\nsin(x);", "return sin(x);",
         "else sin(x);", "y = (sin)(x);", "y = ( sin ) (x);", "#define S sin\n", "#define S(x) (x + \\\n sin(x))\n",
-        "# define S(a) sin (a)", "\"text\" sin(x);", "#endif\nsin(x);", "#define A(b) b\n#define C sin\n"}) {
+        "# define S(a) sin (a)", "\"text\" sin(x);", "#endif\nsin(x);", "#define A(b) b\n#define C sin\n",
+        "y = work_group_any(x);", "y = work_group_reduce_add(x);"}) {
     INFO(text);
     CHECK(calls_library(text));
   }
-  for (const char* const text :
-       {"float sin(float x);", "y = fma(a, b, c);", "// sin(x)\n", "/* sin(x) */", "\"sin(x)\"", "if (a) while (b) {}",
-        "y = (float)(x);", "y[0] = abs(y[1]);", "#define SQUARE(v) ((v) * (v))  // of sin(x)\n",
-        "#define WIDE \\\n 14\n", "#if defined(sin)\n", "#define VALUE 14  // elements\n",
-        "#pragma unroll\nfor (;;) {}", "__attribute__((aligned(16)))", "atomic_min(p, sub_group_reduce_max(x));",
-        "y = (x);", "sin(", "("}) {
+  for (const char* const text : {"float sin(float x);",
+                                 "y = fma(a, b, c);",
+                                 "// sin(x)\n",
+                                 "/* sin(x) */",
+                                 "\"sin(x)\"",
+                                 "if (a) while (b) {}",
+                                 "y = (float)(x);",
+                                 "y[0] = abs(y[1]);",
+                                 "#define SQUARE(v) ((v) * (v))  // of sin(x)\n",
+                                 "#define WIDE \\\n 14\n",
+                                 "#if defined(sin)\n",
+                                 "#define VALUE 14  // elements\n",
+                                 "#pragma unroll\nfor (;;) {}",
+                                 "__attribute__((aligned(16)))",
+                                 "atomic_min(p, sub_group_reduce_max(x));",
+                                 "atomic_fetch_add_explicit(p, 1, memory_order_relaxed);",
+                                 "work_group_barrier(CLK_LOCAL_MEM_FENCE);",
+                                 "y = (x);",
+                                 "sin(",
+                                 "("}) {
     INFO(text);
     CHECK(calls_library(text) == (std::string_view(text) == "sin("));
   }
