@@ -2,6 +2,7 @@
 #include "host/resource_jobs.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -198,6 +199,95 @@ bindings = [ { input = "x.npy" }, { output = "y.npy", shape = [1440], dtype = "i
     CHECK(found[960 + at] == 1 + (std::find(begin, end, 40) != end ? 4 : 0));
     CHECK(found[1120 + at] == sum + 2 * 80 - 80 + static_cast<int>(here - begin) + 1);
     CHECK(found[1280 + at] == *std::max_element(begin, end) + 20);
+  }
+}
+
+TEST_CASE("kernel in OpenCL C: ballots, rotations and collectives of some work-items of a sub-group") {
+  if (lacks_clang()) return;
+  const ResourceJobs jobs;
+  // Of 80 work-items, those with a third of the numbers take part: sub-groups of 32, 32 and 16.
+  jobs.folder.write("some.cl", R"cl(
+kernel void some(global const int* x, global int* y) {
+  const uint i = get_local_id(0), lane = get_sub_group_local_id();
+  const int mine = x[i];
+  y[i] = sub_group_rotate(mine, 5) + 1000 * sub_group_clustered_rotate(mine, -1, 4);
+  if (mine % 3 == 0) return;
+  const uint4 odd = sub_group_ballot(mine % 2 != 0);
+  y[80 + i] = (int)odd.x;
+  y[160 + i] = sub_group_inverse_ballot(odd) + 2 * sub_group_ballot_bit_extract(odd, lane) +
+               4 * (odd.y == 0 && odd.z == 0 && odd.w == 0);
+  y[240 + i] = (int)(sub_group_ballot_bit_count(odd) + 100 * sub_group_ballot_inclusive_scan(odd) +
+                     10000 * sub_group_ballot_exclusive_scan(odd));
+  y[320 + i] = (int)(sub_group_ballot_find_lsb(odd) + 100 * sub_group_ballot_find_msb(odd)) + 10000 * sub_group_elect();
+  y[400 + i] = sub_group_broadcast_first(mine);
+  y[480 + i] = sub_group_non_uniform_reduce_add(mine) + 10000 * sub_group_non_uniform_any(mine == 40) +
+               20000 * sub_group_non_uniform_all(mine % 3 != 0) + 40000 * sub_group_non_uniform_all(mine % 2 != 0) +
+               80000 * sub_group_non_uniform_all_equal(mine) + 160000 * sub_group_non_uniform_all_equal(mine % 3 == 0);
+  y[560 + i] = (int)sub_group_non_uniform_scan_inclusive_max((double)mine);
+  y[640 + i] = sub_group_non_uniform_scan_exclusive_xor(mine);
+  y[720 + i] = (int)(sub_group_clustered_reduce_min((long)mine << 33, 8) >> 33);
+  y[800 + i] = sub_group_non_uniform_scan_inclusive_logical_and(mine) +
+               2 * sub_group_non_uniform_reduce_logical_or(mine == 40) +
+               4 * sub_group_non_uniform_reduce_logical_xor(mine % 2 != 0 ? 6 : 0);
+  y[880 + i] = (int)(get_sub_group_eq_mask().x ^ get_sub_group_lt_mask().x ^ get_sub_group_le_mask().x ^
+                     get_sub_group_gt_mask().x ^ get_sub_group_ge_mask().x);
+  y[960 + i] = (int)(get_sub_group_lt_mask().x + get_sub_group_ge_mask().x);
+}
+)cl");
+  std::vector<int> x(80);
+  for (int i = 0; i < 80; ++i) x[static_cast<std::size_t>(i)] = i * 37 % 61 - 20;
+  jobs.write<int>("x.npy", DType::i32, {80}, x);
+  const auto file = jobs.folder.write("job.toml", R"([[job]]
+name = "some"
+op = "kernel"
+source = "some.cl"
+device = "amdgpu:0"
+workgroup = [80]
+grid = [1]
+bindings = [ { input = "x.npy" }, { output = "y.npy", shape = [1040], dtype = "int32" } ]
+)");
+  const Finished finished = run_on_card(jobs, file);
+  INFO(finished.err << finished.out);
+  REQUIRE(finished.status == 0);
+  const auto y = jobs.tensor("y.npy");
+  const auto found = y->as<int>();
+  for (std::size_t i = 0; i < 80; ++i) {
+    INFO(i);
+    const int mine = x[i];
+    const std::size_t first = i / 32 * 32, end = std::min<std::size_t>(first + 32, 80), rotated = first + (i + 5) % 32;
+    if (rotated < end) CHECK(found[i] == x[rotated] + 1000 * x[i / 4 * 4 + (i + 3) % 4]);
+    if (mine % 3 == 0) continue;
+    std::uint32_t odd = 0, odd_until = 0;
+    int sum = 0, most = -100, flipped = 0, least = 100;
+    std::size_t elected = end;
+    bool has_40 = false, all_odd = true, all_true = true;
+    for (std::size_t other = first; other < end; ++other) {
+      if (x[other] % 3 == 0) continue;
+      elected = std::min(elected, other);
+      if (x[other] % 2 != 0) odd |= 1u << (other - first);
+      if (x[other] % 2 != 0 && other <= i) odd_until |= 1u << (other - first);
+      sum += x[other];
+      has_40 = has_40 || x[other] == 40;
+      all_odd = all_odd && x[other] % 2 != 0;
+      if (other <= i) most = std::max(most, x[other]), all_true = all_true && x[other] != 0;
+      if (other < i) flipped ^= x[other];
+      if (other / 8 == i / 8) least = std::min(least, x[other]);
+    }
+    const int own = mine % 2 != 0;
+    CHECK(found[80 + i] == static_cast<int>(odd));
+    CHECK(found[160 + i] == own * 3 + 4);
+    CHECK(found[240 + i] ==
+          std::popcount(odd) + 100 * std::popcount(odd_until) + 10000 * (std::popcount(odd_until) - own));
+    CHECK(found[320 + i] == std::countr_zero(odd) + 100 * (31 - std::countl_zero(odd)) + 10000 * (elected == i));
+    CHECK(found[400 + i] == x[elected]);
+    CHECK(found[480 + i] == sum + 10000 * has_40 + 20000 + 40000 * all_odd + 160000);
+    CHECK(found[560 + i] == most);
+    CHECK(found[640 + i] == flipped);
+    CHECK(found[720 + i] == least);
+    CHECK(found[800 + i] == all_true + 2 * has_40 + 4 * (std::popcount(odd) % 2));
+    const std::uint32_t bit = 1u << (i - first), below = bit - 1, upto = bit | below;
+    CHECK(found[880 + i] == static_cast<int>(bit ^ below ^ upto ^ ~upto ^ ~below));
+    CHECK(found[960 + i] == -1);
   }
 }
 
