@@ -33,6 +33,9 @@ std::string corrections_for(std::string_view text);
 // linking the library then changes nothing.
 bool calls_library(std::string_view text);
 
+// Of names that take the place of what is refused, where the compiler knows the name itself: "kiln_no_read_pipe".
+inline constexpr std::string_view replacement_prefix = "kiln_no_";
+
 // Declares what OpenCL C has and Kiln does not offer, as far as the text names it, so that each use is the compiler's
 // error at its place: "printf is not offered".
 std::string refusals_for(std::string_view text);

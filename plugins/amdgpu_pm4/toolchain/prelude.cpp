@@ -99,8 +99,7 @@ std::string unavailable_function(std::string_view function, std::string_view nam
          std::string(function) + "(...);\n";
 }
 
-// The compiler's error names the replacement; the reason in it names the original.
-std::string replacement_of(std::string_view name) { return "kiln_no_" + std::string(name); }
+std::string replacement_of(std::string_view name) { return std::string(replacement_prefix) + std::string(name); }
 
 std::string replaced_by(std::string_view name, const std::string& replacement) {
   return "#define " + std::string(name) + " " + replacement + "\n";
@@ -124,6 +123,11 @@ std::string refusals(const std::set<std::string_view>& names) {
   }
   for (const std::string_view name : qualifiers) {
     if (named(name)) other += replaced_by(name, "");
+  }
+  for (const std::string_view name : names) {  // beside the sampler that is refused
+    const bool is_of_sampler = name.starts_with("CLK_ADDRESS_") || name.starts_with("CLK_FILTER_") ||
+                               name.starts_with("CLK_NORMALIZED_COORDS_");
+    if (is_of_sampler) other += replaced_by(name, "0");
   }
   if (declared_functions.empty()) return other;
   return "#pragma OPENCL EXTENSION __cl_clang_variadic_functions : enable\n" + declared_functions +

@@ -95,7 +95,15 @@ Result<Compiled> compile_linked(Toolchain& toolchain, const OpenClText& text, Ta
 
 Result<Compiled> compile_text(Toolchain& toolchain, const OpenClText& text, Target target, Deadline deadline) noexcept {
   auto compiled = compile_linked(toolchain, text, target, deadline);
-  if (compiled) compiled->said.insert(0, text.warning);
+  if (!compiled) {
+    // The compiler names the replacement of what is refused.
+    Status status = compiled.error();
+    for (std::size_t at = 0; (at = status.message.find(replacement_prefix, at)) != std::string::npos;) {
+      status.message.erase(at, replacement_prefix.size());
+    }
+    return status;
+  }
+  compiled->said.insert(0, text.warning);
   return compiled;
 }
 

@@ -275,21 +275,31 @@ TEST_CASE("kernels: the text is told that it is OpenCL C 2.0, without images") {
 TEST_CASE("kernels: what is not offered is refused by its name, at its place") {
   const auto clang = clang_of_this_machine();
   if (clang == nullptr) return;
-  const std::pair<const char*, const char*> refused[] = {
-      {"printf(\"%d\", 3);", "printf"},
-      {"prefetch(y, 1); y[0] = get_fence(y);", "get_fence"},
-      {"release_event(1);", "release_event"},
-      {"to_local(y);", "to_local"},
-      {"enqueue_kernel(1, 2);", "enqueue_kernel"},
-      {"read_pipe(n, &y);", "read_pipe"},
-      {"y[0] = read_imagef(3, 4).x;", "read_imagef"}};
+  const std::pair<const char*, const char*> refused[] = {{"printf(\"%d\", 3);", "printf"},
+                                                         {"prefetch(y, 1); y[0] = get_fence(y);", "get_fence"},
+                                                         {"release_event(1);", "release_event"},
+                                                         {"to_local(y);", "to_local"},
+                                                         {"enqueue_kernel(1, 2);", "enqueue_kernel"},
+                                                         {"read_pipe(n, &y);", "read_pipe"},
+                                                         {"y[0] = read_imagef(3, 4).x;", "read_imagef"}};
   for (const auto& [statement, name] : refused) {
     INFO(statement);
     const std::string text =
         "\n__kernel void k(__global float* y, __local float* l) { " + std::string(statement) + " }\n";
-    CHECK_THAT(compile_kernel(*clang, opencl(text, "k"), "mine.cl", Target::gfx1100, soon()).error().text(),
-               Contains("mine.cl:2:") && Contains(std::string(name) + " is not offered"));
+    CHECK_THAT(
+        compile_kernel(*clang, opencl(text, "k"), "mine.cl", Target::gfx1100, soon()).error().text(),
+        Contains("mine.cl:2:") && !Contains("kiln_no_") &&
+            Contains("error: '" + std::string(name) + "' is unavailable: " + std::string(name) + " is not offered"));
   }
+  const std::string sampler =
+      compile_kernel(*clang,
+                     opencl("constant sampler_t s = CLK_NORMALIZED_COORDS_FALSE | CLK_FILTER_NEAREST;\n"
+                            "__kernel void k(__global int* y) { y[0] = 1; }",
+                            "k"),
+                     "mine.cl", Target::gfx1100, soon())
+          .error()
+          .text();
+  CHECK_THAT(sampler, Contains("sampler_t is not offered") && !Contains("undeclared"));
   const std::string image = compile_kernel(*clang, opencl("__kernel void k(__read_only image2d_t i) {}", "k"),
                                            "mine.cl", Target::gfx1100, soon())
                                 .error()
