@@ -411,8 +411,9 @@ class TextureMatch {
     }
     if (exact) return {};
     const bool narrow = given_.dtype == DType::u8 || given_.dtype == DType::u16;
-    if (writes) {  // a picture, whose samples are 0 to 1 of what the image holds
-      if (narrow && !integer && !is_signed_normalized(facts) && (!reads || narrow_fits(facts))) return {};
+    if (writes) {  // the samples of a PNG are 0 to 1 of what the image holds
+      const bool shows = given_.shown && narrow && !integer && !is_signed_normalized(facts);
+      if (shows && (!reads || narrow_fits(facts))) return {};
     } else if (integer                      ? widens(facts.dtype)
                : given_.dtype == DType::f16 ? facts.dtype == DType::f32
                                             : narrow_fits(facts)) {
@@ -435,7 +436,7 @@ class TextureMatch {
   }
   // Samples of 8 and 16 bits in a wider format.
   bool narrow_fits(const ImageFormatFacts& facts) const noexcept {
-    if (is_signed_normalized(facts)) return given_.dtype == DType::i8 && facts.dtype == DType::i16;
+    if (is_signed_normalized(facts)) return false;  // 32767 is no multiple of 127
     if (given_.dtype == DType::u8) return facts.dtype == DType::u16 || facts.kind == TexelKind::real;
     return (given_.dtype == DType::u16 || given_.dtype == DType::i8 || given_.dtype == DType::i16) &&
            facts.kind == TexelKind::real && facts.dtype == DType::f32;

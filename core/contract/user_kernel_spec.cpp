@@ -212,6 +212,7 @@ std::string fields_of(const UserKernelSpec& spec) {
       fields.word("format", facts_of(binding.format).name), fields.word("filter", to_string(binding.filter));
       fields.word("wrap", to_string(binding.wrap));
       if (binding.picture) fields.number("picture", 1);
+      if (binding.shown) fields.number("shown", 1);
     }
   }
   for (const auto& uniform : spec.uniforms) {

@@ -230,6 +230,8 @@ UserKernelSpec::Binding declared(const KernelBindingConfig& binding) {
   made.filter = binding.filter;
   made.wrap = binding.wrap;
   made.picture = is_texture(binding) && is_file(binding.input) && is_picture(binding.input);
+  const std::string& result = binding.output.empty() ? binding.input : binding.output;
+  made.shown = is_texture(binding) && binding.access != Access::read && is_picture(result);
   return made;
 }
 

@@ -58,9 +58,9 @@ class PipelineMaker {
         made.host = std::move(*loaded);
       }
     } else if (is_given(tensor.output)) {
-      const auto given = load_tensor(
-          tensor.output, whole_.base,
-          {.dtype = tensor.dtype, .shape = tensor.shape, .role = "output", .memory = memory_});
+      const auto given =
+          load_tensor(tensor.output, whole_.base,
+                      {.dtype = tensor.dtype, .shape = tensor.shape, .role = "output", .memory = memory_});
       if (!given) return given.error();
       made.dtype = (*given)->dtype();
       made.shape = (*given)->shape();
@@ -232,16 +232,17 @@ class PipelineMaker {
     }
     set_form(added, tensor.dtype, tensor.shape);
     const bool texture = added.kind == BindingKind::image || added.kind == BindingKind::sampler;
-    added.picture = texture && is_picture(name);
+    added.picture = texture && is_picture(name, &KernelBindingConfig::input);
+    added.shown = texture && is_picture(name, &KernelBindingConfig::output);
     step.arguments.push_back({name, {}});
     return {};
   }
 
-  // Whether the tensor has the samples of a PNG.
-  bool is_picture(const std::string& tensor) const {
+  // Whether the tensor has the samples of a PNG, which is its input or output.
+  bool is_picture(const std::string& tensor, std::string KernelBindingConfig::*file) const {
     return std::ranges::any_of(whole_.bindings, [&](const KernelBindingConfig& each) {
       const bool samples = each.dtype == DType::u8 || each.dtype == DType::u16;
-      return each.name == tensor && samples && is_file(each.input) && data::is_picture(each.input);
+      return each.name == tensor && samples && is_file(each.*file) && data::is_picture(each.*file);
     });
   }
 

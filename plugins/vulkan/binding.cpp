@@ -156,9 +156,7 @@ class Binder {
     VulkanBuffer& from = buffer(source.binding);
     const bool exact = has_its_texels(form), written = form.access != Access::read;
     if (!exact && (written || resource.texture.buffer)) {
-      return unsupported("a tensor of " + std::string(numpy_name(form.dtype)) + " with " +
-                         std::to_string(form.channels) + " channels as " + std::string(facts_of(form.format).name) +
-                         " is not supported on Vulkan devices. Provide the format's type, or use an opengl device");
+      return no_conversion(form);
     }
     add(place.slot, place.element, from);
     BoundDescriptor& bound = descriptors_.back();

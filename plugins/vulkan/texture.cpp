@@ -131,6 +131,18 @@ bool has_its_texels(const TextureSource& form) noexcept {
   return !facts.packed && facts.dtype == form.dtype && facts.channels == form.channels;
 }
 
+Status no_conversion(const TextureSource& form) {
+  const ImageFormatFacts& facts = facts_of(form.format);
+  if (facts.packed) {
+    return unsupported("the packed format " + std::string(facts.name) +
+                       " is not supported on Vulkan devices. Declare another, such as " +
+                       (facts.kind == TexelKind::integer ? "rgba16ui" : "rgba16f") + ", or use an opengl device");
+  }
+  return unsupported("a tensor of " + std::string(numpy_name(form.dtype)) + " with " + std::to_string(form.channels) +
+                     " channels as " + std::string(facts.name) +
+                     " is not supported on Vulkan devices. Provide the format's type, or use an opengl device");
+}
+
 Result<std::vector<std::byte>> converted_texels(const TextureSource& form, std::span<const std::byte> tensor) {
   const ImageFormatFacts& facts = facts_of(form.format);
   const std::size_t from = size_of(form.dtype), to = size_of(facts.dtype);
@@ -148,8 +160,7 @@ Result<std::vector<std::byte>> converted_texels(const TextureSource& form, std::
       value = element_of(tensor.data() + (i / facts.channels * form.channels + channel) * from, form.dtype, scaled);
     }
     if (value && offered && put_component(converted.data() + i * to, facts, *value)) continue;
-    return unsupported("a tensor of " + std::string(numpy_name(form.dtype)) + " as " + std::string(facts.name) +
-                       " is not supported on Vulkan devices. Provide the format's type, or use an opengl device");
+    return no_conversion(form);
   }
   return converted;
 }

@@ -51,6 +51,9 @@ VkFormat vulkan_format(ImageFormat format) noexcept;
 // Whether a tensor of this form has exactly the texels of its format, so that the device copies it.
 bool has_its_texels(const TextureSource& form) noexcept;
 
+// What is said of a form that is not converted: its format is packed, or it would be written.
+Status no_conversion(const TextureSource& form);
+
 // The texels of a form that has not: missing channels become 0, alpha 1; u8 and u16 count from 0 to 1 where the format
 // is no integer. invalid_argument: a conversion that is not known here.
 Result<std::vector<std::byte>> converted_texels(const TextureSource& form, std::span<const std::byte> tensor);

@@ -72,9 +72,10 @@ TEST_CASE("vulkan: extensions that the version has are asked for in vain, and ke
                "enable\r\nlayout(local_size_x = 64) in;\n",
                "7"),
         {7});
-  refuse(Kernel("#version 450\n#extension GL_ARB_arrays_of_arrays : require\nlayout(local_size_x = 64) in;\nint x = y;\n",
-                "7"),
-         "mine.comp:4:");
+  refuse(
+      Kernel("#version 450\n#extension GL_ARB_arrays_of_arrays : require\nlayout(local_size_x = 64) in;\nint x = y;\n",
+             "7"),
+      "mine.comp:4:");
   refuse(Kernel("float texture2D(float x) { return x; }\n", "texture2D(1.0)"), "rename it, or use an opengl device");
 }
 
@@ -337,8 +338,15 @@ TEST_CASE("vulkan: an image of another type than its tensor is refused where it 
       Kernel(
           "layout(rgba32f) writeonly uniform image2D shown;\nvoid show() { imageStore(shown, ivec2(0), vec4(1)); }\n",
           "(show(), 1.0)")
-          .texture(BindingKind::image, Access::write, "shown", std::vector<std::uint8_t>(4), DType::u8, {1, 1, 4}),
-      "not supported on Vulkan devices");
+          .texture(BindingKind::image, Access::write, "shown", std::vector<std::uint8_t>(4), DType::u8, {1, 1, 4})
+          .shown(),
+      "a tensor of uint8 with 4 channels as rgba32f is not supported on Vulkan devices");
+  refuse(Kernel("layout(r11f_g11f_b10f) writeonly uniform image2D shown;\n"
+                "void show() { imageStore(shown, ivec2(0), vec4(1)); }\n",
+                "(show(), 1.0)")
+             .texture(BindingKind::image, Access::write, "shown", std::vector<std::uint8_t>(3), DType::u8, {1, 1, 3})
+             .shown(),
+         "the packed format r11f_g11f_b10f is not supported on Vulkan devices. Declare another, such as rgba16f");
 }
 
 TEST_CASE("vulkan: a texture whose texels would be converted before an earlier pass writes them is refused",

@@ -89,6 +89,11 @@ class Kernel {
     tensors_.push_back(bytes_of_values(values));
     return *this;
   }
+  // The image that was added last becomes a PNG.
+  Kernel& shown() {
+    spec_.bindings.back().shown = true;
+    return *this;
+  }
   // A sampler of its own.
   Kernel& sampler(std::string name, TextureFilter filter = TextureFilter::automatic,
                   TextureWrap wrap = TextureWrap::clamp) {

@@ -214,6 +214,7 @@ struct UserKernelSpec {
     TextureWrap wrap = TextureWrap::clamp;
     std::uint64_t first = 0;  // grid: index of the tensor's element for x; y and z follow
     bool picture = false;     // image, sampler: the tensor is [H, W, C], with one layer or a depth of one
+    bool shown = false;       // image: the result is for a PNG, so values may be clamped to 0 to 1 and rounded
     bool operator==(const Binding&) const = default;
   };
   // A GLSL uniform outside a block, or a member of a uniform block ("Params.scale"). The tensor of uniforms has its

@@ -20,7 +20,7 @@
 namespace [[gnu::visibility("default")]] kiln {
 
 // Increases with every change of a public header that affects plugins. The loader rejects a plugin with another value.
-inline constexpr std::uint32_t plugin_abi = 20;
+inline constexpr std::uint32_t plugin_abi = 21;
 
 // Properties of the build that must be equal in host and plugin.
 #define KILN_STRINGIZE_(x) #x

@@ -87,8 +87,7 @@ constexpr std::string_view types[] = {"clk_event_t",
                                       "image3d_t",
                                       "ndrange_t",
                                       "queue_t",
-                                      "reserve_id_t",
-                                      "sampler_t"};
+                                      "reserve_id_t"};
 
 // Of images. Beside a replacement they would be an error in front of the one that names the image.
 constexpr std::string_view qualifiers[] = {"read_only",    "__read_only", "write_only",
@@ -124,10 +123,12 @@ std::string refusals(const std::set<std::string_view>& names) {
   for (const std::string_view name : qualifiers) {
     if (named(name)) other += replaced_by(name, "");
   }
-  for (const std::string_view name : names) {  // beside the sampler that is refused
+  // Many a text has a sampler outside its kernels, for those of them with images. What reads an image is refused.
+  for (const std::string_view name : names) {
     const bool is_of_sampler = name.starts_with("CLK_ADDRESS_") || name.starts_with("CLK_FILTER_") ||
                                name.starts_with("CLK_NORMALIZED_COORDS_");
     if (is_of_sampler) other += replaced_by(name, "0");
+    if (name == "sampler_t") other += replaced_by(name, "uint");
   }
   if (declared_functions.empty()) return other;
   return "#pragma OPENCL EXTENSION __cl_clang_variadic_functions : enable\n" + declared_functions +

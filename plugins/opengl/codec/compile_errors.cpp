@@ -181,7 +181,10 @@ std::string vulkan_advice(std::string_view text, std::span<const std::string> fi
     if (extension.empty() || extension.back().text == "disable") continue;
     const std::string_view name = extension[0].text;
     const bool known = std::ranges::any_of(extension_words, [name](auto word) { return name.starts_with(word); });
-    if (known) findings.add(extension[0], "#extension " + std::string(name), "remove it: OpenGL has no such extension");
+    if (!known) continue;
+    const bool exists = name.starts_with("GL_KHR_shader_subgroup");  // also in OpenGL, in some drivers
+    findings.add(extension[0], "#extension " + std::string(name),
+                 exists ? "this driver lacks it: use a vulkan device" : "remove it: OpenGL has no such extension");
   }
   const Tokens tokens = read.tokens;
   for (std::size_t i = 0; i < tokens.size(); ++i) {

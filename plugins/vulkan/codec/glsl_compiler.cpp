@@ -84,6 +84,11 @@ Result<std::string> preamble_of(std::span<const Define> constants) {
     if (!is_define_text(define.text)) {
       return invalid_argument("constant '" + define.name + "': its text has a line break or a backslash");
     }
+    if (define.name == "VULKAN" && define.text != "100") {
+      return invalid_argument(
+          "constant 'VULKAN': on Vulkan devices it is always defined, as 100. Remove it from the "
+          "constants, or use an opengl device");
+    }
     preamble += "#define " + define.name + " " + define.text + "\n";
   }
   return preamble;
@@ -236,7 +241,7 @@ bool uses_size_before_declaration(std::string_view text, const std::string& prea
 
 // Extensions that GLSL 4.30 and later have in their core, and glslang does not know.
 bool is_in_core(std::string_view extension) {
-  constexpr std::string_view names[] = {"GL_ARB_arrays_of_arrays",     "GL_ARB_texture_query_levels",
+  constexpr std::string_view names[] = {"GL_ARB_arrays_of_arrays", "GL_ARB_texture_query_levels",
                                         "GL_ARB_texture_buffer_range", "GL_ARB_shader_precision",
                                         "GL_ARB_conservative_depth"};
   return std::ranges::find(names, extension) != std::end(names);
@@ -273,8 +278,8 @@ bool is_for_es(std::string_view text) {
 
 // What a name of the text may be in GLSL for Vulkan alone; empty: nothing that the log tells.
 std::string_view keyword_hint(std::string_view log) {
-  for (const std::string_view token : {"unexpected SAMPLER", "unexpected TEXTURE", "unexpected ITEXTURE",
-                                       "unexpected UTEXTURE"}) {
+  for (const std::string_view token :
+       {"unexpected SAMPLER", "unexpected TEXTURE", "unexpected ITEXTURE", "unexpected UTEXTURE"}) {
     if (log.find(token) == std::string_view::npos) continue;
     return "A name such as sampler or texture2D is a keyword in GLSL for Vulkan: rename it, or use an opengl device\n";
   }
@@ -305,8 +310,9 @@ Result<CompiledGlsl> compile_glsl(const KernelSource& source, const GlslLimits& 
   if (!preamble) return preamble.error();
   if (is_for_es(text) && text.find("atomicCounter") != std::string_view::npos) {
     // glslang adds a signed 1 to the unsigned counter, which ES does not convert.
-    *preamble += "#define atomicCounterIncrement(c) atomicAdd(c, 1u)\n"
-                 "#define atomicCounterDecrement(c) (atomicAdd(c, 0xffffffffu) - 1u)\n";
+    *preamble +=
+        "#define atomicCounterIncrement(c) atomicAdd(c, 1u)\n"
+        "#define atomicCounterDecrement(c) (atomicAdd(c, 0xffffffffu) - 1u)\n";
   }
 
   glslang::TShader shader(EShLangCompute);

@@ -291,15 +291,19 @@ TEST_CASE("kernels: what is not offered is refused by its name, at its place") {
         Contains("mine.cl:2:") && !Contains("kiln_no_") &&
             Contains("error: '" + std::string(name) + "' is unavailable: " + std::string(name) + " is not offered"));
   }
-  const std::string sampler =
-      compile_kernel(*clang,
-                     opencl("constant sampler_t s = CLK_NORMALIZED_COORDS_FALSE | CLK_FILTER_NEAREST;\n"
-                            "__kernel void k(__global int* y) { y[0] = 1; }",
-                            "k"),
-                     "mine.cl", Target::gfx1100, soon())
-          .error()
-          .text();
-  CHECK_THAT(sampler, Contains("sampler_t is not offered") && !Contains("undeclared"));
+  // A sampler outside the kernels is for those that read an image.
+  const auto with_sampler = [&clang](const std::string& statement) {
+    return compile_kernel(*clang,
+                          opencl("constant sampler_t s = CLK_NORMALIZED_COORDS_FALSE | CLK_FILTER_NEAREST;\n"
+                                 "const sampler_t t = CLK_ADDRESS_CLAMP;\n"
+                                 "__kernel void k(__global int* y) { " +
+                                     statement + " }",
+                                 "k"),
+                          "mine.cl", Target::gfx1100, soon());
+  };
+  CHECK(with_sampler("y[0] = 1;").has_value());
+  const std::string sampler = with_sampler("y[0] = read_imagef(y, s, y).x;").error().text();
+  CHECK_THAT(sampler, Contains("error: 'read_imagef' is unavailable") && !Contains("undeclared"));
   const std::string image = compile_kernel(*clang, opencl("__kernel void k(__read_only image2d_t i) {}", "k"),
                                            "mine.cl", Target::gfx1100, soon())
                                 .error()
