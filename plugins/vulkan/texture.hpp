@@ -51,7 +51,7 @@ VkFormat vulkan_format(ImageFormat format) noexcept;
 // Whether a tensor of this form has exactly the texels of its format, so that the device copies it.
 bool has_its_texels(const TextureSource& form) noexcept;
 
-// What is said of a form that is not converted: its format is packed, or it would be written.
+// The error for a form that converted_texels() does not convert, or that would have to be converted back.
 Status no_conversion(const TextureSource& form);
 
 // The texels of a form that has not: missing channels become 0, alpha 1; u8 and u16 count from 0 to 1 where the format

@@ -27,6 +27,20 @@ Finished run_on_card(const ResourceJobs& jobs, const std::filesystem::path& file
                    "--cache-dir", (jobs.folder / "cache").string()});
 }
 
+// Runs NAME.cl of the folder on x.npy: `more` has its workgroup and its grid. Returns the `results` elements of y.npy.
+std::vector<int> results_of(const ResourceJobs& jobs, const std::string& name, const std::string& more, int results) {
+  const auto file =
+      jobs.folder.write("job.toml", "[[job]]\nname = \"" + name + "\"\nop = \"kernel\"\nsource = \"" + name +
+                                        ".cl\"\ndevice = \"amdgpu:0\"\n" + more +
+                                        "\nbindings = [ { input = \"x.npy\" }, { output = \"y.npy\", shape = [" +
+                                        std::to_string(results) + "], dtype = \"int32\" } ]\n");
+  const Finished finished = run_on_card(jobs, file);
+  INFO(finished.err << finished.out);
+  REQUIRE(finished.status == 0);
+  const auto y = jobs.tensor("y.npy");
+  return {y->as<int>().begin(), y->as<int>().end()};
+}
+
 }  // namespace
 
 TEST_CASE("kernel in OpenCL C: OpenCL C's own names of types, and vectors of three, are checked as what they are") {
@@ -171,20 +185,7 @@ kernel void whole(global const int* x, global int* y) {
   std::vector<int> x(160);
   for (int i = 0; i < 160; ++i) x[static_cast<std::size_t>(i)] = i * 37 % 61 - 20;
   jobs.write<int>("x.npy", DType::i32, {160}, x);
-  const auto file = jobs.folder.write("job.toml", R"([[job]]
-name = "whole"
-op = "kernel"
-source = "whole.cl"
-device = "amdgpu:0"
-workgroup = [20, 4]
-grid = [2]
-bindings = [ { input = "x.npy" }, { output = "y.npy", shape = [1440], dtype = "int32" } ]
-)");
-  const Finished finished = run_on_card(jobs, file);
-  INFO(finished.err << finished.out);
-  REQUIRE(finished.status == 0);
-  const auto y = jobs.tensor("y.npy");
-  const auto found = y->as<int>();
+  const std::vector<int> found = results_of(jobs, "whole", "workgroup = [20, 4]\ngrid = [2]", 1440);
   for (std::size_t at = 0; at < 160; ++at) {
     INFO(at);
     const auto begin = x.begin() + static_cast<std::ptrdiff_t>(at / 80 * 80), end = begin + 80;
@@ -237,20 +238,7 @@ kernel void some(global const int* x, global int* y) {
   std::vector<int> x(80);
   for (int i = 0; i < 80; ++i) x[static_cast<std::size_t>(i)] = i * 37 % 61 - 20;
   jobs.write<int>("x.npy", DType::i32, {80}, x);
-  const auto file = jobs.folder.write("job.toml", R"([[job]]
-name = "some"
-op = "kernel"
-source = "some.cl"
-device = "amdgpu:0"
-workgroup = [80]
-grid = [1]
-bindings = [ { input = "x.npy" }, { output = "y.npy", shape = [1040], dtype = "int32" } ]
-)");
-  const Finished finished = run_on_card(jobs, file);
-  INFO(finished.err << finished.out);
-  REQUIRE(finished.status == 0);
-  const auto y = jobs.tensor("y.npy");
-  const auto found = y->as<int>();
+  const std::vector<int> found = results_of(jobs, "some", "workgroup = [80]\ngrid = [1]", 1040);
   for (std::size_t i = 0; i < 80; ++i) {
     INFO(i);
     const int mine = x[i];

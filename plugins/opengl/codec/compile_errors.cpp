@@ -184,7 +184,7 @@ std::string vulkan_advice(std::string_view text, std::span<const std::string> fi
     if (!known) continue;
     const bool exists = name.starts_with("GL_KHR_shader_subgroup");  // also in OpenGL, in some drivers
     findings.add(extension[0], "#extension " + std::string(name),
-                 exists ? "this driver lacks it: use a vulkan device" : "remove it: OpenGL has no such extension");
+                 exists ? "this driver does not support it: use a vulkan device" : "remove it: OpenGL has no such extension");
   }
   const Tokens tokens = read.tokens;
   for (std::size_t i = 0; i < tokens.size(); ++i) {

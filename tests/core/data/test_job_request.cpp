@@ -11,9 +11,12 @@
 #include <variant>
 #include <vector>
 
+#include "core/data/kernel_job.hpp"
 #include "core/data/scratch_folder.hpp"
 
 using namespace kiln;
+using kiln::test::failure_of;
+using kiln::test::kernel_job;
 using kiln::test::ScratchFolder;
 using kiln::test::write_contents;
 
@@ -111,21 +114,6 @@ KernelBindingConfig values_of(DType dtype, std::vector<double> numbers, Shape sh
   return binding;
 }
 
-JobConfig kernel_job(const ScratchFolder& folder, KernelBindingConfig binding) {
-  JobConfig job;
-  job.op = "kernel";
-  job.source = "k.comp";
-  job.text = "void main() {}";
-  job.base = folder.path();
-  job.bindings = {std::move(binding)};
-  return job;
-}
-
-Status failure_of(const JobConfig& job) {
-  const auto request = data::make_request(job);
-  return request ? Status() : request.error();
-}
-
 }  // namespace
 
 TEST_CASE("job request: values of a binding, rounded to its type", "[job_request]") {
@@ -221,70 +209,6 @@ TEST_CASE("job request: an expected result without a form of its own has the res
   INFO((in_place ? std::string() : in_place.error().text()));
   REQUIRE(in_place);
   CHECK(in_place->expected[0].tensor->shape() == Shape{5});
-}
-
-static KernelBindingConfig photo(Access access) {
-  KernelBindingConfig image;
-  image.kind = BindingKind::image;
-  image.label = "images.photo";
-  image.name = "photo";
-  image.access = access;
-  return image;
-}
-
-TEST_CASE("job request: an image has an element for each channel of its format, and four of a declared one",
-          "[job_request]") {
-  const ScratchFolder folder;
-  KernelBindingConfig image = photo(Access::write);
-  image.output = "result.npy";
-  image.size = {4, 3};
-  const std::pair<ImageFormat, Shape> forms[] = {
-      {ImageFormat::r8, {3, 4}}, {ImageFormat::rg8, {3, 4, 2}}, {ImageFormat::rgba8, {3, 4, 4}}};
-  for (const auto& [format, shape] : forms) {
-    image.format = format;
-    const auto request = data::make_request(kernel_job(folder, image));
-    INFO((request ? std::string() : request.error().text()));
-    REQUIRE(request);
-    CHECK(request->tensors[0].host->shape() == shape);
-  }
-  auto picture = HostTensor::create(DType::u8, {3, 4, 3});
-  REQUIRE(picture);
-  REQUIRE(data::store_tensor(folder / "rgb.png", **picture).ok());
-  image.access = Access::read;
-  image.output.clear();
-  image.input = "rgb.png";
-  image.format = ImageFormat::declared;
-  const auto request = data::make_request(kernel_job(folder, image));
-  INFO((request ? std::string() : request.error().text()));
-  REQUIRE(request);
-  CHECK(request->tensors[0].host->shape() == Shape{3, 4, 4});
-}
-
-TEST_CASE("job request: the size of an image is that of its file, and gives plain bytes theirs", "[job_request]") {
-  const ScratchFolder folder;
-  KernelBindingConfig image = photo(Access::read);
-  image.size = {4, 3};
-  image.format = ImageFormat::r8;
-  auto picture = HostTensor::create(DType::u8, {3, 4, 1});
-  REQUIRE(picture);
-  for (const char* const name : {"m.png", "m.npy", "m.raw"}) {
-    REQUIRE(data::store_tensor(folder / name, **picture).ok());
-    image.input = name;
-    image.size = {4, 3};
-    const auto request = data::make_request(kernel_job(folder, image));
-    INFO(name << (request ? std::string() : request.error().text()));
-    REQUIRE(request);
-    CHECK(request->tensors[0].host->shape()[0] == 3);
-    CHECK(request->tensors[0].host->shape()[1] == 4);
-    CHECK(std::get<UserKernelSpec>(request->spec).bindings[0].picture == (std::string(name) == "m.png"));
-    image.size = {3, 4};
-    const Status other = failure_of(kernel_job(folder, image));
-    const bool plain = std::string(name) == "m.raw";  // as many bytes in any order
-    CHECK(other.ok() == plain);
-    if (!plain) CHECK_THAT(other.text(), Catch::Contains("shape [3, 4, 1], expected [4, 3] from size"));
-  }
-  image.size = {5, 3};
-  CHECK_THAT(failure_of(kernel_job(folder, image)).text(), Catch::Contains("12 bytes, expected 15 for uint8 [3, 5]"));
 }
 
 TEST_CASE("job request: the keys that layers and kernels share arrive in the request", "[job_request]") {
