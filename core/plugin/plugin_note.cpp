@@ -245,27 +245,6 @@ Status check_sections(Bytes file, const Header& header) {
   return {};
 }
 
-Status append_notes(Bytes segment, std::uint64_t alignment, std::vector<ElfNote>& notes) {
-  const std::uint64_t unit = alignment == 8 ? 8 : 4;
-  const auto padded = [unit](std::uint64_t bytes) { return (bytes + unit - 1) / unit * unit; };
-  std::uint64_t at = 0;
-  while (inside(segment, at, sizeof(Elf64_Nhdr))) {  // one layout for both classes
-    const auto header = read<Elf64_Nhdr>(segment, at);
-    const std::uint64_t owner_at = at + sizeof header;
-    const std::uint64_t contents_at = padded(owner_at + header.n_namesz);
-    if (!inside(segment, owner_at, header.n_namesz) || !inside(segment, contents_at, header.n_descsz)) {
-      return corrupt("inconsistent: note of " + std::to_string(header.n_descsz) + " bytes exceeds the segment of " +
-                     std::to_string(segment.size()) + " bytes");
-    }
-    const auto* owner = reinterpret_cast<const char*>(segment.data() + owner_at);
-    std::size_t owner_bytes = header.n_namesz;
-    if (owner_bytes > 0 && owner[owner_bytes - 1] == '\0') --owner_bytes;
-    notes.push_back({{owner, owner_bytes}, header.n_type, segment.subspan(contents_at, header.n_descsz)});
-    at = padded(contents_at + header.n_descsz);
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<std::vector<ElfNote>> read_elf_notes(Bytes file) {
@@ -281,8 +260,9 @@ Result<std::vector<ElfNote>> read_elf_notes(Bytes file) {
       return corrupt("inconsistent: note segment has " + std::to_string(segment.p_filesz) +
                      " bytes, expected at most " + std::to_string(most_note_bytes));
     }
-    Status status = append_notes(file.subspan(segment.p_offset, segment.p_filesz), segment.p_align, notes);
-    if (!status.ok()) return status;
+    const auto read = read_notes(file.subspan(segment.p_offset, segment.p_filesz), segment.p_align);
+    if (!read) return read.error();
+    notes.insert(notes.end(), read->begin(), read->end());
   }
   return notes;
 }

@@ -3,6 +3,7 @@
 // Thread-safety: pure functions. Messages do not name the file; the caller adds it.
 #pragma once
 
+#include <kiln/elf_notes.hpp>
 #include <kiln/plugin.hpp>
 #include <kiln/status.hpp>
 
@@ -27,12 +28,6 @@ Status compare_notes(const PluginNote& in_file, const PluginNote& in_memory);
 // Reads the ELF notes of a shared library from untrusted bytes, before dlopen.
 //
 // Thread-safety: a pure function. Ownership: the notes borrow from the bytes.
-
-struct ElfNote {
-  std::string_view owner;  // without its final NUL
-  std::uint32_t type = 0;
-  std::span<const std::byte> contents;
-};
 
 // corrupt: not an ELF file, truncated or inconsistent. unsupported: another class, byte order, machine or type than a
 // shared library of this process; the error names both. Messages do not name the file; the caller adds it.

@@ -11,6 +11,7 @@
 #include <kiln/buffer.hpp>
 #include <kiln/digest.hpp>
 #include <kiln/driver_cache.hpp>
+#include <kiln/elf_notes.hpp>
 #include <kiln/host_processor.hpp>
 #include <kiln/runtime.hpp>
 
@@ -37,24 +38,6 @@ constexpr std::uint64_t most_string_bytes = 4 << 20;
 
 bool read_at(int fd, std::uint64_t offset, void* to, std::size_t bytes) noexcept {
   return pread(fd, to, bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes);
-}
-
-// The descriptor of the GNU build-id among the notes; empty where it is not there.
-std::string find_build_id(std::string_view notes) {
-  const auto padded = [](std::uint64_t bytes) { return (bytes + 3) & ~std::uint64_t{3}; };
-  while (notes.size() >= sizeof(Elf64_Nhdr)) {
-    Elf64_Nhdr note;
-    std::memcpy(&note, notes.data(), sizeof note);
-    const std::uint64_t owner = sizeof note;
-    const std::uint64_t descriptor = owner + padded(note.n_namesz);
-    const std::uint64_t end = descriptor + padded(note.n_descsz);
-    if (end > notes.size()) break;
-    if (note.n_type == NT_GNU_BUILD_ID && notes.substr(owner, note.n_namesz) == std::string_view("GNU", 4)) {
-      return std::string(notes.substr(descriptor, note.n_descsz));
-    }
-    notes.remove_prefix(end);
-  }
-  return {};
 }
 
 // Where an address of the dynamic section lies in the file.
@@ -108,7 +91,9 @@ std::optional<ElfFacts> read_elf_facts(const std::filesystem::path& file) {
   for (const Elf64_Phdr& header : headers) {
     if (header.p_type == PT_NOTE && facts.build_id.empty() && header.p_filesz <= most_note_bytes) {
       std::string notes(header.p_filesz, '\0');
-      if (read_at(fd.get(), header.p_offset, notes.data(), notes.size())) facts.build_id = find_build_id(notes);
+      if (!read_at(fd.get(), header.p_offset, notes.data(), notes.size())) continue;
+      const auto id = find_build_id(std::as_bytes(std::span(notes)));
+      facts.build_id.assign(reinterpret_cast<const char*>(id.data()), id.size());
     }
     if (header.p_type == PT_DYNAMIC) facts.needed = find_needed(fd.get(), headers, header);
   }

@@ -2,9 +2,7 @@
 
 #include <dlfcn.h>
 #include <drm.h>
-#include <elf.h>
 #include <fcntl.h>
-#include <link.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -20,6 +18,7 @@
 
 #include <kiln/buffer.hpp>
 #include <kiln/digest.hpp>
+#include <kiln/elf_notes.hpp>
 #include <kiln/host_processor.hpp>
 
 namespace kiln::vulkan {
@@ -241,73 +240,33 @@ void find_hardware(const VulkanApi& api, PhysicalFacts& facts) {
   info.physical_id = address;
 }
 
-std::string hexadecimal(const std::uint8_t* bytes, std::size_t count) {
-  std::string text;
-  for (std::size_t i = 0; i < count; ++i) {
-    char digits[3];
-    std::snprintf(digits, sizeof digits, "%02x", bytes[i]);
-    text += digits;
-  }
-  return text;
-}
-
-// The note NT_GNU_BUILD_ID in a loaded library's segment of notes.
-std::string build_id_in(const dl_phdr_info& library) {
-  for (int i = 0; i < library.dlpi_phnum; ++i) {
-    const auto& segment = library.dlpi_phdr[i];
-    if (segment.p_type != PT_NOTE) continue;
-    const auto* at = reinterpret_cast<const std::uint8_t*>(library.dlpi_addr + segment.p_vaddr);
-    const auto* const end = at + segment.p_memsz;
-    while (at + sizeof(ElfW(Nhdr)) <= end) {
-      ElfW(Nhdr) note;
-      std::memcpy(&note, at, sizeof note);
-      const std::size_t name = (note.n_namesz + 3U) & ~3U, content = (note.n_descsz + 3U) & ~3U;
-      if (static_cast<std::size_t>(end - at) < sizeof note + name + content) break;
-      if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && std::memcmp(at + sizeof note, "GNU", 4) == 0) {
-        return hexadecimal(at + sizeof note + name, note.n_descsz);
-      }
-      at += sizeof note + name + content;
-    }
-  }
-  return {};
-}
-
-struct LibrarySearch {
-  const void* address = nullptr;  // null: every driver of Vulkan
-  std::string builds;
-};
-
 // A library without a build id is known by its size and the time of its last change.
-std::string build_of(const dl_phdr_info& library) {
-  if (std::string id = build_id_in(library); !id.empty()) return id;
+std::string build_of(const LoadedLibrary& library) {
+  if (!library.build_id.empty()) return library.build_id;
   struct stat at {};
-  if (stat(library.dlpi_name, &at) != 0) return library.dlpi_name;
+  if (stat(library.path.c_str(), &at) != 0) return library.path;
   return std::to_string(at.st_size) + "@" + std::to_string(at.st_mtim.tv_sec) + "." +
          std::to_string(at.st_mtim.tv_nsec);
 }
 
-bool is_vulkan_driver(const char* path) {
-  void* const handle = path == nullptr || path[0] != '/' ? nullptr : dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+bool is_vulkan_driver(const std::string& path) {
+  void* const handle = path.starts_with('/') ? dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD) : nullptr;
   if (handle == nullptr) return false;
   const bool driver = dlsym(handle, "vk_icdGetInstanceProcAddr") != nullptr;
   dlclose(handle);
   return driver;
 }
 
+// address: in the driver; null: all drivers of Vulkan.
 std::string builds_of_drivers(const void* address) {
-  std::vector<std::pair<std::string, std::string>> libraries;  // path and build
-  const auto visit = [](dl_phdr_info* library, std::size_t, void* list) {
-    if (library->dlpi_name != nullptr && library->dlpi_name[0] == '/') {
-      static_cast<decltype(libraries)*>(list)->emplace_back(library->dlpi_name, build_of(*library));
-    }
-    return 0;
-  };
-  dl_iterate_phdr(visit, &libraries);
-  Dl_info found{};
-  const bool known = address != nullptr && dladdr(address, &found) != 0 && is_vulkan_driver(found.dli_fname);
+  const auto holding = address == nullptr ? std::nullopt : library_holding(address);
   std::vector<std::string> builds;
-  for (const auto& [path, build] : libraries) {
-    if (known ? path == found.dli_fname : is_vulkan_driver(path.c_str())) builds.push_back(build);
+  if (holding && is_vulkan_driver(holding->path)) {
+    builds.push_back(build_of(*holding));
+  } else {
+    for (const LoadedLibrary& library : loaded_libraries()) {
+      if (is_vulkan_driver(library.path)) builds.push_back(build_of(library));
+    }
   }
   std::ranges::sort(builds);
   std::string all;

@@ -7,6 +7,8 @@
 
 #include <elf.h>
 
+#include <kiln/elf_notes.hpp>
+
 #include "amdgpu_pm4/code_object/elf_file.hpp"
 #include "amdgpu_pm4/code_object/metadata.hpp"
 
@@ -135,9 +137,11 @@ Result<ObjectMetadata> metadata_of(const ElfFile& file) {
     if (segment.type == PT_NOTE) places.push_back(segment.contents);
   }
   for (const auto& notes : places) {
-    const auto note = find_note(notes, "AMDGPU", note_type_metadata);
-    if (!note) return note.error();
-    if (!note->empty()) return read_metadata(*note);
+    const auto found = read_notes(notes);
+    if (!found) return found.error();
+    for (const ElfNote& note : *found) {
+      if (note.owner == "AMDGPU" && note.type == note_type_metadata) return read_metadata(note.contents);
+    }
   }
   return corrupt("the code object has no metadata note and therefore no kernels");
 }

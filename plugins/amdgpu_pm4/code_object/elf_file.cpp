@@ -208,24 +208,4 @@ Result<std::vector<ElfRelocation>> read_relocations(const ElfSection& section) {
   return relocations;
 }
 
-Result<std::span<const std::byte>> find_note(std::span<const std::byte> notes, std::string_view owner,
-                                             std::uint32_t type) {
-  const auto padded = [](std::uint64_t bytes) { return (bytes + 3) & ~std::uint64_t{3}; };
-  std::uint64_t at = 0;
-  while (at < notes.size()) {
-    if (!holds(notes, at, 1, sizeof(Elf64_Nhdr))) return corrupt("a note header is truncated");
-    const auto header = record_at<Elf64_Nhdr>(notes, at);
-    const std::uint64_t name_at = at + sizeof(Elf64_Nhdr);
-    const std::uint64_t contents_at = name_at + padded(header.n_namesz);
-    if (!holds(notes, name_at, header.n_namesz, 1) || !holds(notes, contents_at, header.n_descsz, 1)) {
-      return corrupt("a note reaches beyond the end of the notes");
-    }
-    std::string_view name(reinterpret_cast<const char*>(notes.data() + name_at), header.n_namesz);
-    if (name.ends_with('\0')) name.remove_suffix(1);
-    if (name == owner && header.n_type == type) return notes.subspan(contents_at, header.n_descsz);
-    at = contents_at + padded(header.n_descsz);
-  }
-  return Bytes();
-}
-
 }  // namespace kiln::amdgpu_pm4

@@ -70,10 +70,6 @@ Result<ElfFile> read_elf(std::span<const std::byte> file);
 Result<std::vector<ElfSymbol>> read_symbols(const ElfFile& file, const ElfSection& section);
 Result<std::vector<ElfRelocation>> read_relocations(const ElfSection& section);
 
-// The first note of this owner and type in the bytes of a note section or segment; empty: there is none.
-Result<std::span<const std::byte>> find_note(std::span<const std::byte> notes, std::string_view owner,
-                                             std::uint32_t type);
-
 // An ELF file as it lies in memory: a linked one as it is, a relocatable one laid out and relocated.
 
 // LaidOut: a code object's contents as they shall lie in memory, from a relocatable file or from a linked one.
