@@ -94,7 +94,8 @@ Result<std::unique_ptr<Buffer>> SyntheticDevice::create_buffer(const BufferDesc&
   {
     const std::lock_guard lock(mutex_);
     if (lost_) return device_lost("lost by the test");
-    if (no_buffers_) return *no_buffers_;
+    if (no_buffers_ && buffers_left_ == 0) return *no_buffers_;
+    if (no_buffers_) --buffers_left_;
   }
   if (!desc.host.empty() && memory_ != Memory::wrapped) return unsupported("host memory is not wrapped");
   return std::unique_ptr<Buffer>(std::make_unique<SyntheticBuffer>(*this, desc));
@@ -193,9 +194,10 @@ void SyntheticDevice::refuse(std::uint64_t value, Status status) {
   refused_[value] = std::move(status);
 }
 
-void SyntheticDevice::refuse_buffers(std::optional<Status> status) {
+void SyntheticDevice::refuse_buffers(std::optional<Status> status, std::size_t after) {
   const std::lock_guard lock(mutex_);
   no_buffers_ = std::move(status);
+  buffers_left_ = after;
 }
 
 void SyntheticDevice::lose() {

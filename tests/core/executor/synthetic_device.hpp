@@ -64,8 +64,8 @@ class SyntheticDevice final : private DeviceClock, public Device {
   void await_held_read();                           // until one does
   void fail(std::uint64_t value, Status status);    // wait() answers it for this value
   void refuse(std::uint64_t value, Status status);  // submit() answers it for this value
-  void refuse_buffers(std::optional<Status> status);  // create_buffer() answers it
-  void lose();                                        // everything answers device_lost, work in flight too
+  void refuse_buffers(std::optional<Status> status, std::size_t after = 0);  // create_buffer() answers it, after so many
+  void lose();  // everything answers device_lost, work in flight too
 
   // What the test sees.
   void await_submitted(std::uint64_t value);  // until it has been submitted; throws after 20 s
@@ -99,6 +99,7 @@ class SyntheticDevice final : private DeviceClock, public Device {
   std::map<std::uint64_t, Status> failing_;
   std::map<std::uint64_t, Status> refused_;
   std::optional<Status> no_buffers_;
+  std::size_t buffers_left_ = 0;
   std::size_t held_from_ = SIZE_MAX;
   std::size_t held_reads_ = 0;
   std::uint64_t last_ = 0;

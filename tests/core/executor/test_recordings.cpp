@@ -433,12 +433,19 @@ TEST_CASE("trace: every stage of every job is told, one after the other in its s
 TEST_CASE("recordings: a device that makes no buffer is an error of record()", "[executor][recording]") {
   const auto device = std::make_shared<SyntheticDevice>();
   const auto executor = ring(2);
-  const Job job = add_one(device, {1, 2});
-  device->refuse_buffers(unavailable("no memory left"));
-  const auto refused = executor->record({job.submission});
-  REQUIRE_FALSE(refused);
-  CHECK(refused.error().code == StatusCode::unavailable);
-  CHECK_THAT(refused.error().message, Catch::StartsWith("recording: ") && Catch::Contains("no memory left"));
-  device->refuse_buffers(std::nullopt);
-  CHECK(executor->record({job.submission}));
+  const Job job = two_passes(device, {1, 2});
+  constexpr std::size_t buffers = 3;  // input, output and scratch
+  for (std::size_t made = 0; made < buffers; ++made) {
+    CAPTURE(made);
+    device->refuse_buffers(unavailable("no memory left"), made);
+    const auto refused = executor->record({job.submission});
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == StatusCode::unavailable);
+    CHECK_THAT(refused.error().message, Catch::StartsWith("recording: ") && Catch::Contains("no memory left"));
+  }
+  device->refuse_buffers(unavailable("no memory left"), buffers);
+  const auto recorded = executor->record({job.submission});
+  REQUIRE(recorded);
+  REQUIRE(executor->wait(executor->replay(*recorded, Deadline::never()).value(), Deadline::never()));
+  CHECK(values_of(*job.output) == std::vector<float>{4, 6});
 }
