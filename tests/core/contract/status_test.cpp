@@ -3,7 +3,11 @@
 #include <catch2/catch.hpp>
 
 #include <memory>
+#include <new>
 #include <set>
+#include <stdexcept>
+#include <string>
+#include <system_error>
 
 using namespace kiln;
 
@@ -23,19 +27,47 @@ TEST_CASE("status: within puts the context in front and keeps the code", "[contr
 }
 
 TEST_CASE("status: every code has a word of its own", "[contract]") {
-  std::set<std::string_view> words;
-  for (int code = 0; code <= static_cast<int>(StatusCode::internal); ++code) {
-    words.insert(to_string(static_cast<StatusCode>(code)));
+  const std::string_view words[] = {"ok",          "invalid_argument", "not_found", "unsupported",
+                                    "unavailable", "corrupt",          "io",        "timeout",
+                                    "device_lost", "cancelled",        "internal",  "wrong_result"};
+  for (std::size_t code = 0; code < std::size(words); ++code) {
+    CHECK(to_string(static_cast<StatusCode>(code)) == words[code]);
   }
-  CHECK(words.size() == static_cast<std::size_t>(StatusCode::internal) + 1);
-  CHECK_FALSE(words.contains("invalid"));
-  CHECK(to_string(device_lost("").code) == "device_lost");
-  CHECK(to_string(invalid_argument("").code) == "invalid_argument");
-  CHECK(to_string(not_found("").code) == "not_found");
-  CHECK(to_string(unsupported("").code) == "unsupported");
-  CHECK(to_string(unavailable("").code) == "unavailable");
-  CHECK(to_string(corrupt("").code) == "corrupt");
-  CHECK(to_string(internal_error("").code) == "internal");
+  CHECK(to_string(static_cast<StatusCode>(std::size(words))) == "invalid");
+  const std::pair<Status, std::string_view> made[] = {{invalid_argument("m"), "invalid_argument: m"},
+                                                      {not_found("m"), "not_found: m"},
+                                                      {unsupported("m"), "unsupported: m"},
+                                                      {unavailable("m"), "unavailable: m"},
+                                                      {corrupt("m"), "corrupt: m"},
+                                                      {io_error("m"), "io: m"},
+                                                      {timed_out("m"), "timeout: m"},
+                                                      {device_lost("m"), "device_lost: m"},
+                                                      {cancelled("m"), "cancelled: m"},
+                                                      {internal_error("m"), "internal: m"},
+                                                      {wrong_result("m"), "wrong_result: m"}};
+  for (const auto& [status, text] : made) CHECK(status.text() == text);
+}
+
+TEST_CASE("status: an exception becomes a status by its type, within a context", "[contract]") {
+  const auto caught_from = [](const auto& thrower, std::string_view context) {
+    try {
+      thrower();
+    } catch (...) {
+      return caught(context).text();
+    }
+    return std::string("nothing was thrown");
+  };
+  const auto no_memory = [] { throw std::bad_alloc(); };
+  const auto no_threads = [] { throw std::system_error(EAGAIN, std::generic_category(), "no thread"); };
+  const auto wrong = [] { throw std::logic_error("a bug"); };
+  const auto number = [] { throw 3; };
+  CHECK(caught_from(no_memory, {}) == "unavailable: out of memory");
+  CHECK(caught_from(no_memory, "job a") == "unavailable: job a: out of memory");
+  CHECK(caught_from(no_threads, "job a") ==
+        "unavailable: job a: no thread: " + std::generic_category().message(EAGAIN));
+  CHECK(caught_from(wrong, {}) == "internal: a bug");
+  CHECK(caught_from(wrong, "job a") == "internal: job a: a bug");
+  CHECK(caught_from(number, {}) == "internal: an exception of unknown type was thrown");
 }
 
 TEST_CASE("result: a value or a failure", "[contract]") {

@@ -2,7 +2,10 @@
 
 #include <catch2/catch.hpp>
 
+#include <cstdint>
+#include <cstdio>
 #include <string>
+#include <string_view>
 #include <utility>
 
 using namespace kiln;
@@ -47,5 +50,50 @@ TEST_CASE("visible text: lines are indented and lose their line ends", "[contrac
   for (const auto& [text, shown] : texts) {
     CAPTURE(shown);
     CHECK(visible_lines(text) == shown);
+  }
+}
+
+namespace {
+
+std::string utf8(std::uint32_t code) {
+  const auto byte = [](std::uint32_t bits) { return static_cast<char>(static_cast<unsigned char>(bits)); };
+  if (code < 0x80) return {byte(code)};
+  if (code < 0x800) return {byte(0xc0 | code >> 6), byte(0x80 | (code & 0x3f))};
+  if (code < 0x10000) return {byte(0xe0 | code >> 12), byte(0x80 | (code >> 6 & 0x3f)), byte(0x80 | (code & 0x3f))};
+  return {byte(0xf0 | code >> 18), byte(0x80 | (code >> 12 & 0x3f)), byte(0x80 | (code >> 6 & 0x3f)),
+          byte(0x80 | (code & 0x3f))};
+}
+
+}  // namespace
+
+TEST_CASE("visible text: a character has the length of its UTF-8 form, and surrogates have none", "[contract]") {
+  for (std::uint32_t code = 0; code <= 0x110000; code += code < 0x3000 || code % 0x400 >= 0x3fe ? 1 : 0x3f) {
+    const std::string text = utf8(code);
+    const bool valid = code < 0x110000 && (code < 0xd800 || code >= 0xe000);
+    if (character_length(text) != (valid ? text.size() : 0)) FAIL("U+" << std::hex << code);
+    if (character_length(text + "x") != (valid ? text.size() : 0)) FAIL("U+" << std::hex << code << " and a letter");
+    if (text.size() > 1 && character_length(std::string_view(text).substr(0, text.size() - 1)) != 0) {
+      FAIL("U+" << std::hex << code << " without its end");
+    }
+  }
+  for (const char* wrong : {"\x80", "\xbf", "\xc1\xbf", "\xf5\x80\x80\x80", "\xff", "\xe0\x9f\xbf", "\xf0\x8f\xbf\xbf",
+                            "\xf4\x90\x80\x80", "\xc2\xc2", "\xe1\x80\x40", "\xf1\x80\x80\x40", "\xe1\x40\x80"}) {
+    CAPTURE(visible(wrong));
+    CHECK(character_length(wrong) == 0);
+  }
+}
+
+TEST_CASE("visible text: control characters are those without a form, and those that turn text around", "[contract]") {
+  const std::pair<std::uint32_t, std::uint32_t> controls[] = {{0x00, 0x1f},     {0x7f, 0x9f},     {0x61c, 0x61c},
+                                                              {0x200e, 0x200f}, {0x2028, 0x202e}, {0x2066, 0x2069}};
+  for (std::uint32_t code = 0; code < 0x3000; ++code) {
+    bool expected = false;
+    for (const auto& [first, last] : controls) expected = expected || (code >= first && code <= last);
+    const std::string text = utf8(code);
+    if (is_control_character(text) != expected) FAIL("U+" << std::hex << code);
+    char escape[16];
+    std::snprintf(escape, sizeof escape, code < 0x80 ? "\\x%02x" : "\\u%04x", static_cast<unsigned>(code));
+    const std::string shown = code == '\n' ? "\\n" : code == '\t' ? "\\t" : expected ? escape : text;
+    if (visible(text) != shown) FAIL("U+" << std::hex << code << " is shown as " << visible(text));
   }
 }

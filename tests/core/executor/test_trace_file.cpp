@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <string>
 #include <string_view>
+#include <thread>
 
 using namespace kiln;
 using namespace kiln::test;
@@ -112,4 +114,47 @@ TEST_CASE("trace file: an arrow connects a choice with its first job", "[executo
   const auto events = nlohmann::json::parse(trace.json()).at("traceEvents");
   REQUIRE(events.size() == expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i) CHECK(events[i].dump() == expected[i].dump());
+}
+
+TEST_CASE("trace file: it is written as this text, and taken once", "[executor][trace]") {
+  ChromeTrace trace;
+  const std::string begin = "{\"traceEvents\":[", end = "\n],\"displayTimeUnit\":\"ns\"}\n";
+  CHECK(trace.json() == begin + end);
+  trace.add_job({});
+  CHECK(trace.json() == begin + end);
+  const StageSpan stages[] = {{"d:0", "conv \"x\"", 2, 7, Stage::job, 1000, 9500},
+                              {"d:0", "conv \"x\"", 2, 7, Stage::queue, 1000, 2000},
+                              {"d:0", "conv \"x\"", 2, 7, Stage::device, 2510, 9511}};
+  trace.add_job(stages);
+  const std::string device =
+      "\n"
+      R"({"ph":"M","name":"process_name","pid":2,"tid":0,"args":{"name":"device d:0"}})";
+  const std::string text =
+      begin + device + ",\n" + R"({"ph":"M","name":"thread_name","pid":2,"tid":1,"args":{"name":"slot 2"}})" + ",\n" +
+      R"({"ph":"X","name":"conv \"x\"","pid":2,"tid":1,"cat":"job","ts":0,"dur":8.500,"args":{"fence":7}})" + ",\n" +
+      R"({"ph":"X","name":"queue","pid":2,"tid":1,"cat":"stage","ts":0,"dur":1,"args":{"fence":7}})" + ",\n" +
+      R"({"ph":"X","name":"device","pid":2,"tid":1,"cat":"stage","ts":1.510,"dur":7.001,"args":{"fence":7}})" + end;
+  CHECK(trace.json() == text);
+  CHECK(trace.take_json() == text);
+  CHECK(trace.json() == begin + device + end);  // devices keep their numbers
+}
+
+TEST_CASE("trace file: each thread has a lane for each area, the second one with a number", "[executor][trace]") {
+  ChromeTrace trace;
+  const auto add = [&](TraceArea area) { trace.add_event({area, "work", 1, 2, {}}); };
+  add(TraceArea::cache);
+  std::thread([&] {
+    add(TraceArea::cache);
+    add(TraceArea::build);
+  }).join();
+  add(TraceArea::cache);
+  std::map<int, std::string> names;
+  std::map<int, int> events;
+  const auto json = nlohmann::json::parse(trace.json());
+  for (const auto& event : json.at("traceEvents")) {
+    if (event.at("name") == "thread_name") names[event.at("tid")] = event.at("args").at("name");
+    if (event.at("name") == "work") ++events[event.at("tid")];
+  }
+  CHECK(names == std::map<int, std::string>{{1, "cache"}, {2, "cache 2"}, {3, "build"}});
+  CHECK(events == std::map<int, int>{{1, 2}, {2, 1}, {3, 1}});
 }
