@@ -200,6 +200,65 @@ TEST_CASE("AtomicFile: the next writer removes the temporary file of an ended wr
   for (const std::string& name : kept) CHECK(contents_of(folder / name) == name);
 }
 
+TEST_CASE("AtomicFile: assignment removes the target's temporary file and takes over that of the source",
+          "[atomic_file]") {
+  const ScratchFolder folder;
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    if (!kiln::test::refuse_nameless_files()) ::_exit(9);
+    auto first = AtomicFile::create(folder / "first");
+    auto second = AtomicFile::create(folder / "second");
+    if (!first || !second || folder.entries() != 2 || !second->write(bytes_of("text")).ok()) ::_exit(1);
+    *first = *std::move(second);
+    if (folder.entries() != 1) ::_exit(2);
+    AtomicFile moved = *std::move(first);
+    if (!moved.commit().ok() || folder.entries() != 1) ::_exit(3);
+    auto third = AtomicFile::create(folder / "third");
+    if (!third || folder.entries() != 2) ::_exit(4);
+    moved = *std::move(third);
+    moved = AtomicFile::create(folder / "fourth").value();  // discards the third
+    if (folder.entries() != 2) ::_exit(5);
+    ::_exit(0);
+  }
+  int state = 0;
+  REQUIRE(::waitpid(child, &state, 0) == child);
+  REQUIRE(WIFEXITED(state));
+  if (WEXITSTATUS(state) == 9) {
+    WARN("skipped: a filter of system calls is not permitted here");
+    return;
+  }
+  CHECK(WEXITSTATUS(state) == 0);
+  CHECK(contents_of(folder / "second") == "text");
+}
+
+TEST_CASE("AtomicFile: of a file that cannot be written the nearest folder is named", "[atomic_file]") {
+  const ScratchFolder folder;
+  const std::filesystem::path closed = folder / "closed";
+  std::filesystem::create_directory(closed);
+  std::filesystem::permissions(folder.path(), std::filesystem::perms(0755));
+  std::filesystem::permissions(closed, std::filesystem::perms(0555));
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    constexpr uid_t nobody = 65534;
+    if (::geteuid() == 0 && ::setresuid(nobody, nobody, nobody) != 0) ::_exit(1);
+    int failed = 2;
+    for (const char* name : {"file", "none/file", "none/deeper/file"}) {
+      const kiln::Status status = kiln::check_writable(closed / name);
+      const std::string expected = "io: file " + (closed / name).string() + ": folder " + closed.string() +
+                                   " cannot be written: Permission denied";
+      if (status.text() != expected) ::_exit(failed);
+      ++failed;
+    }
+    ::_exit(0);
+  }
+  int state = 0;
+  REQUIRE(::waitpid(child, &state, 0) == child);
+  REQUIRE(WIFEXITED(state));
+  CHECK(WEXITSTATUS(state) == 0);
+}
+
 TEST_CASE("FileNames: gives each file the name that name_of_file() gives it", "[atomic_file]") {
   namespace fs = std::filesystem;
   const ScratchFolder folder;

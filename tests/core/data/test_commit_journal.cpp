@@ -10,7 +10,10 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <atomic>
 #include <ctime>
+
+#include <kiln/stop_scope.hpp>
 
 using namespace kiln;
 using namespace kiln::test;
@@ -284,4 +287,19 @@ TEST_CASE("journal: names of any bytes, and what is refused") {
     unit.entries[1].token = token;
     CHECK_FALSE(parse_commit_units(format_commit_units({unit})));
   }
+}
+
+TEST_CASE("journal: where a thread of this process holds it, this process is named by its number") {
+  const Folders folders;
+  fs::create_directory(folders.state());
+  fs::permissions(folders.state(), fs::perms::owner_all);
+  const fs::path file = folders.state() / "results.journal";
+  const auto held = CommitJournal::open(file, CommitJournal::Missing::create);
+  REQUIRE(held);
+  const std::atomic<bool> stop{true};
+  const StopScope scope(&stop);
+  const auto refused = CommitJournal::open(file, CommitJournal::Missing::create);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == StatusCode::cancelled);
+  CHECK_THAT(refused.error().message, Contains("while process " + std::to_string(::getpid()) + " ("));
 }

@@ -229,6 +229,37 @@ TEST_CASE("pipeline request: a texture is a picture if its tensor fits a PNG", "
   }
 }
 
+TEST_CASE("pipeline request: what only one step reads is its own argument", "[pipeline_request]") {
+  const ScratchFolder folder;
+  const auto stored = HostTensor::create(DType::f32, {3});
+  REQUIRE(stored);
+  (*stored)->as<float>()[1] = 4;
+  REQUIRE(data::store_tensor(folder / "own.npy", **stored).ok());
+  KernelBindingConfig values = step_binding(Access::read, ""), file = step_binding(Access::read, "own.npy");
+  values.numbers = {1.5, 2, 3};
+  values.dtype = DType::f32;
+  values.shape = {3};
+  for (const KernelBindingConfig& binding : {values, file}) {
+    for (const data::Contents contents : {data::Contents::load, data::Contents::check}) {
+      PipelineConfig config = pipeline_of({}, kernel_step(binding));
+      config.job.base = config.steps[0].job.base = folder.path();
+      const auto request = data::make_request(config, contents);
+      INFO((request ? std::string() : request.error().text()));
+      REQUIRE(request);
+      const PipelineStep& step = request->pipeline.steps.at(0);
+      REQUIRE(step.arguments.size() == 1);
+      CHECK(step.arguments[0].tensor.empty());
+      REQUIRE(step.arguments[0].value.host != nullptr);
+      CHECK(step.arguments[0].value.host->shape() == Shape{3});
+      const bool is_file = !binding.input.empty();
+      const float second = is_file ? (contents == data::Contents::load ? 4.0f : 0.0f) : 2.0f;
+      CHECK(step.arguments[0].value.host->as<float>()[1] == second);
+      const auto& spec = std::get<UserKernelSpec>(step.spec);
+      CHECK(spec.bindings.at(0).bytes == 12);
+    }
+  }
+}
+
 TEST_CASE("pipeline request: the keys of a pipeline, its tensors and its steps arrive in the request",
           "[pipeline_request]") {
   PipelineStepConfig first = add_step("x", "x", "a"), inner = add_step("a", "a", "b"), last = add_step("a", "x", "y");
