@@ -8,6 +8,7 @@
 
 #include "runtime/child_protocols.hpp"
 #include "runtime/job.hpp"
+#include "runtime/resource_use.hpp"
 #include "runtime/verification.hpp"
 
 #include <sys/stat.h>
@@ -18,7 +19,6 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <span>
@@ -164,42 +164,6 @@ class OutputGroups {
   std::vector<Kept> results_;
   std::size_t bytes_ = 0;  // of one group
   std::vector<Group> groups_;
-};
-
-// How long each thread of this process has run, and has waited for a processor.
-class ThreadTimes {
- public:
-  static ThreadTimes now() {
-    ThreadTimes times;
-    std::error_code error;
-    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", error)) {
-      Times one;
-      std::ifstream in(task.path() / "schedstat");
-      if (in >> one.run_ns >> one.wait_ns) times.threads_.emplace(task.path().filename().string(), one);
-    }
-    return times;
-  }
-  // The part of their time that the threads waited, each weighted by how long it ran: a thread that mostly sleeps may
-  // wait long for the threads that work, and slows nothing.
-  double contention_since(const ThreadTimes& before) const {
-    double ran = 0, waited = 0;
-    for (const auto& [thread, now] : threads_) {
-      const auto at = before.threads_.find(thread);
-      const Times then = at == before.threads_.end() ? Times{} : at->second;
-      if (now.run_ns <= then.run_ns) continue;
-      const auto run = static_cast<double>(now.run_ns - then.run_ns);
-      const auto wait = static_cast<double>(now.wait_ns - then.wait_ns);
-      ran += run;
-      waited += run * wait / (run + wait);
-    }
-    return ran == 0 ? 0 : waited / ran;
-  }
-
- private:
-  struct Times {
-    std::uint64_t run_ns = 0, wait_ns = 0;
-  };
-  std::map<std::string, Times> threads_;
 };
 
 // A process of its own with a runtime, and what it measures.

@@ -200,8 +200,8 @@ Status record_on_a_device(RuntimeState& state, Job& job, RecordedState& made) {
     if (!recording) outcome.status = recording.error();
     outcome.of_device = !made.executor_refuses;
     made.notes = job.plan_notes;
-    if (!state.router.settled(job, *chosen, outcome)) continue;
-    if (!outcome.status.ok()) break;
+    // Of a job that ended with an error there is no next device.
+    if (!state.router.settled(job, *chosen, outcome) || !outcome.status.ok()) continue;
     made.device = chosen;
     made.recording = std::move(*recording);
     made.report = std::move(job.report);

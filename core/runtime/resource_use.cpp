@@ -1,6 +1,8 @@
 #include "runtime/resource_use.hpp"
 
 #include <algorithm>
+#include <fstream>
+#include <system_error>
 
 namespace kiln {
 namespace {
@@ -107,6 +109,31 @@ void ResourceUse::end_turn(Use& use) {
 bool share_a_resource(const DeviceInfo& a, const DeviceInfo& b) noexcept {
   return (!a.shared_resource.empty() && a.shared_resource == b.shared_resource) ||
          (!a.physical_id.empty() && a.physical_id == b.physical_id);
+}
+
+ThreadTimes ThreadTimes::now(const std::filesystem::path& tasks) {
+  ThreadTimes times;
+  std::error_code error;
+  for (const auto& task : std::filesystem::directory_iterator(tasks, error)) {
+    Times one;
+    std::ifstream in(task.path() / "schedstat");
+    if (in >> one.run_ns >> one.wait_ns) times.threads_.emplace(task.path().filename().string(), one);
+  }
+  return times;
+}
+
+double ThreadTimes::contention_since(const ThreadTimes& before) const {
+  double ran = 0, waited = 0;
+  for (const auto& [thread, now] : threads_) {
+    const auto at = before.threads_.find(thread);
+    const Times then = at == before.threads_.end() ? Times{} : at->second;
+    if (now.run_ns <= then.run_ns) continue;
+    const auto run = static_cast<double>(now.run_ns - then.run_ns);
+    const auto wait = static_cast<double>(now.wait_ns - then.wait_ns);
+    ran += run;
+    waited += run * wait / (run + wait);
+  }
+  return ran == 0 ? 0 : waited / ran;
 }
 
 }  // namespace kiln

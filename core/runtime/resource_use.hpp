@@ -11,6 +11,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <filesystem>
 #include <list>
 #include <map>
 #include <mutex>
@@ -97,5 +98,24 @@ class ResourceUse {
 
 // Returns whether two devices share a resource or are the same hardware.
 bool share_a_resource(const DeviceInfo& a, const DeviceInfo& b) noexcept;
+
+// ThreadTimes: how long each thread of this process has run, and has waited for a processor.
+//
+// Thread-safety: a value.
+class ThreadTimes {
+ public:
+  // tasks: a folder with THREAD/schedstat for each thread, as the kernel has it.
+  static ThreadTimes now(const std::filesystem::path& tasks = "/proc/self/task");
+
+  // Returns the part of their time that the threads waited, each weighted by how long it ran: a thread that mostly
+  // sleeps may wait long for the threads that work, and slows nothing. 0: no thread ran.
+  double contention_since(const ThreadTimes& before) const;
+
+ private:
+  struct Times {
+    std::uint64_t run_ns = 0, wait_ns = 0;
+  };
+  std::map<std::string, Times> threads_;
+};
 
 }  // namespace kiln

@@ -113,7 +113,6 @@ BackgroundBuilder::~BackgroundBuilder() {
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
-    waiting_.clear();
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();

@@ -1,4 +1,5 @@
 // Runs beside the comparing of outputs are told to the selector as contended: it uses the cores that they run on.
+#include "core/cache/workplace.hpp"
 #include "core/runtime/told_selector.hpp"
 
 #include "runtime/resource_use.hpp"
@@ -6,6 +7,8 @@
 #include <catch2/catch.hpp>
 
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <future>
 #include <map>
 #include <thread>
@@ -120,4 +123,36 @@ TEST_CASE("contention: work that nobody waits for any more holds what its device
     if (!alone) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   CHECK(alone);
+}
+
+TEST_CASE("contention: the part of their time that threads waited counts by how long they ran") {
+  const CacheTestFolder folder;
+  const auto write = [&](const std::string& thread, const std::string& text) {
+    std::filesystem::create_directories(folder.path() / thread);
+    std::ofstream(folder.path() / thread / "schedstat") << text;
+  };
+  const auto now = [&] { return ThreadTimes::now(folder.path()); };
+  CHECK(now().contention_since(now()) == 0);
+  write("1", "1000 500 7\n");
+  write("2", "2000 0 7\n");
+  write("3", "5000 9000 7\n");
+  const ThreadTimes before = now();
+  CHECK(now().contention_since(before) == 0);
+  write("3", "5000 90000 7\n");  // slept: its wait slows nothing
+  CHECK(now().contention_since(before) == 0);
+  write("1", "4000 1500 8\n");  // a quarter of 4,000
+  CHECK(now().contention_since(before) == Approx(0.25));
+  write("2", "5000 0 8\n");  // as long, and never waited
+  CHECK(now().contention_since(before) == Approx(0.125));
+  write("4", "2000 6000 1\n");  // a new one, three quarters of 8,000
+  CHECK(now().contention_since(before) == Approx((0.25 * 3000 + 0.75 * 2000) / 8000));
+  write("5", "none");
+  std::filesystem::remove_all(folder.path() / "2");  // what has ended is not known
+  CHECK(now().contention_since(before) == Approx((0.25 * 3000 + 0.75 * 2000) / 5000));
+  CHECK(ThreadTimes::now(folder.path() / "none").contention_since(before) == 0);
+
+  const ThreadTimes own = ThreadTimes::now();
+  const double own_contention = ThreadTimes::now().contention_since(own);
+  CHECK(own_contention >= 0);
+  CHECK(own_contention <= 1);
 }

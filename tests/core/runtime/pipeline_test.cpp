@@ -1,5 +1,6 @@
 // Pipelines: checks, loops, memory of intermediates, and runs on fixture devices.
 #include "core/runtime/pipeline_chain.hpp"
+#include "core/runtime/told_selector.hpp"
 #include "support/told_trace.hpp"
 
 #include <algorithm>
@@ -246,8 +247,10 @@ TEST_CASE("pipeline: expected results are compared, and must be results") {
   CHECK_THAT(fixture.runtime().run(request).status.message, Contains("tensor 'y' has no host tensor"));
 }
 
-TEST_CASE("pipeline: what a user's kernel in it computes is not the device's fault") {
+TEST_CASE("pipeline: what a user's kernel in it computes is not the device's fault, and its work is not known") {
+  Told told;
   RuntimeFixture fixture;
+  ToldSelector::serve(fixture, told);
   const Chain chain = chain_with_copy(fixture);
   PipelineRequest request = chain.on_beta();
   request.check = PipelineCheck::final;
@@ -257,6 +260,9 @@ TEST_CASE("pipeline: what a user's kernel in it computes is not the device's fau
     CHECK(report.status.code == StatusCode::wrong_result);
     CHECK(report.device.id == "beta");
   }
+  REQUIRE(told.runs.size() == 4);
+  CHECK(told.runs[0].work.flops == 0);  // a kernel's FLOPs are not known
+  CHECK(told.runs[0].work.bytes > 0);
 }
 
 TEST_CASE("pipeline: what has no reference is compared with its steps run as jobs") {

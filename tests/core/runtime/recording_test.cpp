@@ -29,6 +29,14 @@ RunRequest after(const RunRequest& first) {
   return request;
 }
 
+// Records nothing.
+class PlainExecutor final : public Executor {
+ public:
+  Result<Fence> submit(Submission) noexcept override { return unsupported("no job is expected"); }
+  Result<Measurement> wait(Fence, Deadline) noexcept override { return unsupported("no job is expected"); }
+  std::uint64_t backlog_ns(const Device&) const noexcept override { return 0; }
+};
+
 }  // namespace
 
 TEST_CASE("recording: requests are prepared once and replayed as one job, with what their tensors hold then") {
@@ -90,6 +98,22 @@ TEST_CASE("recording: one device is chosen for all, and another serves where it 
     REQUIRE_FALSE(recorded);
     CHECK_THAT(recorded.error().message, Contains("never"));
   }
+}
+
+TEST_CASE("recording: where the executor records nothing, no other device is tried") {
+  RuntimeFixture fixture;
+  REQUIRE(fixture.registry
+              .add_executor("test", "plain",
+                            [](const ExecutorContext&) {
+                              return Result<std::unique_ptr<Executor>>(std::make_unique<PlainExecutor>());
+                            })
+              .ok());
+  fixture.config.executor.name = "plain";
+  fixture.config.device.prefer = "alpha";
+  const auto recorded = fixture.runtime().record({small_conv2d()});
+  REQUIRE_FALSE(recorded);
+  CHECK(recorded.error().text() == "unsupported: this executor cannot record submissions");
+  CHECK(fixture.runtime().counters().builds == 1);  // for alpha
 }
 
 TEST_CASE("recording: what cannot be recorded is told, with the request that is amiss") {

@@ -49,18 +49,22 @@ std::string opening(const std::filesystem::path& file, int flags, mode_t mode = 
 }  // namespace
 
 TEST_CASE("sandbox: rejects system calls that change other files, processes or the system") {
-  const CacheTestFolder folder;
-  const auto kept = folder.path() / "kept", cut = folder.path() / "cut";
-  for (const auto& file : {kept, cut}) std::ofstream(file) << "text";
+  const CacheTestFolder folder, hidden;
+  const auto kept = folder.path() / "kept", cut = folder.path() / "cut", other = hidden.path() / "other";
+  for (const auto& file : {kept, cut, other}) std::ofstream(file) << "text";
   const std::string skipped = "skipped: ";
   const ChildEnd end = in_child([&]() -> std::string {
     SandboxRules rules;
     rules.readable = {folder.path()};
     rules.writable = {folder.path()};
+    bool files_are_open = false;
     for (const std::string& gap : enter_sandbox(rules)) {
-      if (gap.find("other processes") != std::string::npos) return skipped + gap;
+      if (gap.starts_with("the user's files: ")) files_are_open = true;
+      if (gap.find("other processes") == std::string::npos) continue;
+      return ::setsid() < 0 ? "the filter works, and it is told: " + gap : skipped + gap;
     }
     std::string told;
+    if ((opening(other, O_RDONLY) == "done") != files_are_open) told += "what is told of files is wrong\n";
     const auto tell = [&](const char* what, const std::string& outcome) {
       told += std::string(what) + ": " + outcome + "\n";
     };
@@ -73,8 +77,11 @@ TEST_CASE("sandbox: rejects system calls that change other files, processes or t
 #if defined(__x86_64__)
     const UniqueFd opened(static_cast<int>(::syscall(SYS_open, kept.c_str(), O_RDONLY | O_TRUNC | O_CLOEXEC, 0)));
     tell("truncate by the older call", outcome_of(static_cast<bool>(opened)));
+    constexpr long of_x32 = 0x40000000;
+    tell("a call of x32", outcome_of(::syscall(of_x32 | SYS_getpid) >= 0));
 #else
     tell("truncate by the older call", "EPERM");
+    tell("a call of x32", "EPERM");
 #endif
     // As the C library starts a thread where there is no clone3.
     alignas(16) static std::byte stack[64 << 10];
@@ -113,6 +120,7 @@ TEST_CASE("sandbox: rejects system calls that change other files, processes or t
         "truncate a file that is written: done\n"
         "create a sticky file: done\n"
         "truncate by the older call: EPERM\n"
+        "a call of x32: EPERM\n"
         "thread: done\n"
         "process: EPERM\n"
         "signal itself: done\n"
