@@ -7,6 +7,7 @@
 #include "cache_admin/selection.hpp"
 
 #include <kiln/kernel.hpp>
+#include <kiln/visible_text.hpp>
 
 #include <algorithm>
 #include <array>
@@ -37,15 +38,6 @@ std::string word_of_access(std::uint64_t access) {
   return std::to_string(access);
 }
 
-// How many bytes the character takes that begins with this one; 0: none begins so.
-std::size_t size_of_character(unsigned char first) noexcept {
-  if (first < 0x80) return 1;
-  if (first >= 0xc2 && first < 0xe0) return 2;
-  if (first >= 0xe0 && first < 0xf0) return 3;
-  if (first >= 0xf0 && first < 0xf5) return 4;
-  return 0;
-}
-
 }  // namespace
 
 std::string words_of_field(const KeyField& field) {
@@ -53,7 +45,7 @@ std::string words_of_field(const KeyField& field) {
       field.name == "schema" || field.name == "workgroup" || field.name == "binding" || field.name == "view";
   if (integer && field.value.size() == sizeof(std::uint64_t)) {
     const auto value = read_little_endian<std::uint64_t>(std::as_bytes(std::span(field.value)), 0);
-    if (field.name == "view" && value <= static_cast<std::uint64_t>(View::uniforms)) {
+    if (field.name == "view" && value <= static_cast<std::uint64_t>(View::pixels)) {
       return std::string(to_string(static_cast<View>(value)));
     }
     return field.name == "binding" ? word_of_access(value) : std::to_string(value);
@@ -62,15 +54,12 @@ std::string words_of_field(const KeyField& field) {
 }
 
 bool is_text(std::string_view bytes) noexcept {
-  for (std::size_t at = 0; at < bytes.size();) {
-    const auto first = static_cast<unsigned char>(bytes[at]);
-    const std::size_t size = size_of_character(first);
-    if (size == 0 || size > bytes.size() - at) return false;
-    if (size == 1 && (first < 0x20 || first == 0x7f) && first != '\n' && first != '\t' && first != '\r') return false;
-    for (std::size_t next = 1; next < size; ++next) {
-      if ((static_cast<unsigned char>(bytes[at + next]) & 0xc0) != 0x80) return false;
-    }
-    at += size;
+  while (!bytes.empty()) {
+    const std::size_t size = character_length(bytes);
+    const auto first = static_cast<unsigned char>(bytes[0]);
+    if (size == 0) return false;
+    if ((first < 0x20 || first == 0x7f) && first != '\n' && first != '\t' && first != '\r') return false;
+    bytes.remove_prefix(size);
   }
   return true;
 }

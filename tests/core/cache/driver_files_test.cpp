@@ -440,14 +440,15 @@ TEST_CASE("cache::driver_files: a process that dies at the first dispatch makes 
 TEST_CASE("cache::driver_files: what a first dispatch compiled is stored where it took a twentieth of the build or more") {
   StoredWithFiles s;
   s.device.facts().driver_cache = "adopted";
-  const auto has_late_file_after = [&](const std::string& text, std::chrono::milliseconds build, std::uint64_t dispatch_ns) {
+  const auto has_late_file_after = [&](const std::string& text, std::chrono::milliseconds build, std::uint64_t dispatch_ns,
+                                       bool is_first = true) {
     s.device.on_build = [build](const KernelSource&) { std::this_thread::sleep_for(build); };
     const auto cache = s.open();
     REQUIRE(test::acquire(*cache, text, s.device)->tier == Tier::built);
     fs::create_directories(s.folder / "mesa");
     std::ofstream(s.folder / "mesa" / text) << "late";
     Measurement first;
-    first.first_run = true;
+    first.first_run = is_first;
     first.wall_ns = dispatch_ns;
     cache->record(test::key_for(text, s.device), s.device, first, 0);
     // As another process: with a folder of its own.
@@ -467,6 +468,7 @@ TEST_CASE("cache::driver_files: what a first dispatch compiled is stored where i
   CHECK_FALSE(has_late_file_after("three", milliseconds(0), 4'999'999));
   CHECK_FALSE(has_late_file_after("four", milliseconds(400), 19'000'000));
   CHECK(has_late_file_after("five", milliseconds(400), 400'000'000));
+  CHECK_FALSE(has_late_file_after("six", milliseconds(0), 400'000'000, false));  // a later dispatch compiles nothing
 }
 
 }  // namespace kiln

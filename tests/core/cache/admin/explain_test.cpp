@@ -6,9 +6,11 @@
 
 #include <rapidcheck.h>
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
 #include <chrono>
 #include <functional>
+#include <tuple>
 
 namespace kiln::test {
 namespace {
@@ -221,6 +223,91 @@ TEST_CASE("cache::explain: a program that was rejected says so, and one never mi
   CHECK_THAT(unknown.error().message, Contains("'nobody'") && Contains("the program is not stored"));
   std::filesystem::remove(place.config.directory / "missed_keys");
   CHECK_THAT(explain_misses(place.config, "the label of one").error().message, Contains("the program is stored"));
+}
+
+TEST_CASE("cache::explain: a field is told as a number, a word, a text or hexadecimal digits") {
+  using namespace std::string_literals;
+  const auto number = [](std::uint64_t value) {
+    std::string bytes;
+    for (int i = 0; i < 8; ++i) bytes += static_cast<char>(value >> (8 * i) & 255);
+    return bytes;
+  };
+  const std::tuple<std::string, std::string, std::string> fields[] = {
+      {"schema", number(258), "258"},      {"workgroup", number(64), "64"},
+      {"workgroup", "seven b", "seven b"}, {"binding", number(1), "read"},
+      {"binding", number(2), "write"},     {"binding", number(3), "read_write"},
+      {"binding", number(0), "0"},         {"binding", number(4), "4"},
+      {"view", number(1), "storage"},      {"view", number(2), "texels"},
+      {"view", number(3), "image"},        {"view", number(4), "uniforms"},
+      {"view", number(5), "pixels"},       {"view", number(6), "6"},
+      {"source", "a\tb\r\n", "a\tb\r\n"},  {"source", "\xc3\xa9", "\xc3\xa9"},
+      {"driver.sha", "\x01\xab"s, "01ab"}, {"driver.sha", "a\x7f"s, "617f"},
+      {"driver.sha", "a\0"s, "6100"},      {"driver.sha", "\xc3"s, "c3"},
+      {"driver.sha", "\xc3("s, "c328"},    {"driver.sha", "\xed\xa0\x80"s, "eda080"},
+      {"driver.sha", "\xff"s, "ff"},       {"driver.sha", "", ""}};
+  for (const auto& [name, value, words] : fields) {
+    CAPTURE(name, words);
+    CHECK(words_of_field({name, value}) == words);
+  }
+}
+
+TEST_CASE("cache::explain: of two texts the first line that differs, and how many lie between equal ends") {
+  const auto compared = [](std::string_view asked, std::string_view stored) {
+    KeyEncoder one, other;
+    one.field("source", asked);
+    other.field("source", stored);
+    const auto keys = compare_keys(one.material(), other.material());
+    REQUIRE(keys);
+    std::string text;
+    for (const KeyDifference& each : keys->differences) {
+      CHECK(each.name == "source");
+      CHECK(keys->distance.lines == each.lines_differing);
+      text += std::to_string(each.line) + ": '" + each.asked + "' '" + each.stored + "' " +
+              std::to_string(each.lines_differing);
+    }
+    return text;
+  };
+  CHECK(compared("a\nb\n", "a\nb\n").empty());
+  CHECK(compared("a\nb\nc", "a\nx\nc") == "2: 'b' 'x' 1");
+  CHECK(compared("a\nb", "x\nb") == "1: 'a' 'x' 1");
+  CHECK(compared("a\nb", "a\nx") == "2: 'b' 'x' 1");
+  CHECK(compared("a\nc", "a\nb\nc") == "2: 'c' 'b' 1");  // one more
+  CHECK(compared("a\nb\nc", "a\nc") == "2: 'b' 'c' 1");
+  CHECK(compared("a", "a\nb\nc") == "2: '' 'b' 2");
+  CHECK(compared("", "a") == "1: '' 'a' 1");
+  CHECK(compared("a\na\na", "a\na") == "3: 'a' '' 1");
+  CHECK(compared("a\n1\n2\n3\nz", "a\n4\n2\n5\nz") == "2: '1' '4' 3");
+  CHECK(compared("a\n", "a") == "2: '' '' 1");  // the end of a line alone
+}
+
+TEST_CASE("cache::explain: as JSON") {
+  MissExplanation bare, whole;
+  bare.key.bytes.fill(0xab);
+  bare.missed_s = 7;
+  bare.reason = "absent";
+  whole = bare;
+  whole.label = "conv", whole.why = "no file", whole.stored_now = true, whole.reason = "corrupt";
+  whole.nearest = CachedProgram{};
+  whole.nearest->key.bytes.fill(0xcd);
+  whole.nearest->folder = "folder";
+  whole.nearest_device.device = "a card";
+  KeyDifference line, added, removed;
+  line.name = "source", line.asked = "a", line.stored = "b", line.line = 3, line.lines_differing = 2;
+  added.name = "constant.A", added.asked = "1", added.in_stored = false;
+  removed.name = "constant.B", removed.stored = "2", removed.in_asked = false;
+  whole.differences = {line, added, removed};
+  std::string ab, cd;
+  for (int i = 0; i < 32; ++i) ab += "ab", cd += "cd";
+  const std::vector<MissExplanation> both{bare, whole};
+  CHECK(nlohmann::json::parse(explanations_json(both)) == nlohmann::json::parse(R"({"schema": 1, "misses": [
+    {"key": ")" + ab + R"(", "label": null, "missed": 7, "reason": "absent", "why": null, "stored_now": false,
+     "nearest": null, "differences": []},
+    {"key": ")" + ab + R"(", "label": "conv", "missed": 7, "reason": "corrupt", "why": "no file", "stored_now": true,
+     "nearest": {"key": ")" + cd + R"(", "label": null, "folder": "folder", "device": "a card", "driver": null},
+     "differences": [
+       {"field": "source", "asked": "a", "stored": "b", "line": 3, "lines_differing": 2},
+       {"field": "constant.A", "asked": "1", "stored": null},
+       {"field": "constant.B", "asked": null, "stored": "2"}]}]})"));
 }
 
 }  // namespace

@@ -63,5 +63,32 @@ TEST_CASE("remote state: it is read as it was written, and anything else means n
   }
 }
 
+TEST_CASE("remote index: what is wrong with its bytes is told with both sides") {
+  const auto key = [](std::uint8_t first) {
+    Digest digest{};
+    digest.bytes[0] = first;
+    return digest;
+  };
+  const RemoteIndex index{{key(1), 10}, {key(2), 1'000'000}, {key(9), 0}};
+  const std::vector<std::byte> bytes = encode_remote_index(index);
+  REQUIRE(bytes.size() == 16 + 3 * 40);
+  const auto error_with = [&](std::size_t at, int value) {
+    auto changed = bytes;
+    changed.at(at) = static_cast<std::byte>(value);
+    const auto decoded = decode_remote_index(changed);
+    return decoded ? "ok" : decoded.error().text();
+  };
+  CHECK(decode_remote_index(std::span(bytes).first(15)).error().text() ==
+        "corrupt: index: has 15 bytes, expected at least 16");
+  CHECK(decode_remote_index(std::span(bytes).first(135)).error().text() ==
+        "corrupt: index: has 135 bytes, expected 136");
+  for (const std::size_t at : {0u, 7u}) CHECK(error_with(at, 'x') == "corrupt: index: does not begin with KILNINDX");
+  CHECK(error_with(8, 2) == "corrupt: index: has schema 2, expected 1");
+  CHECK(error_with(12, 4) == "corrupt: index: has 136 bytes, expected 176");
+  CHECK(error_with(16, 2) == "corrupt: index: entries are not sorted by key");  // equal to the next
+  CHECK(error_with(96, 1) == "corrupt: index: entries are not sorted by key");  // less than the one before
+  CHECK(error_with(16 + 32, 11) == "ok");                                       // a time
+}
+
 }  // namespace
 }  // namespace kiln::test
