@@ -56,6 +56,10 @@ bool opens_nameless_file(const SystemCall& call) {
 
 bool refuse_nameless_files() { return refuse(SYS_openat, 2, O_TMPFILE, EOPNOTSUPP); }
 bool refuse_exchange() { return refuse(SYS_renameat2, 4, RENAME_EXCHANGE, EINVAL); }
+bool refuse_flush(int error) {
+  const auto code = static_cast<std::uint32_t>(error);
+  return refuse(SYS_fsync, 0, 0, code) && refuse(SYS_syncfs, 0, 0, code);
+}
 
 bool end_at_next_call() {
   sock_filter program[] = {

@@ -39,6 +39,8 @@ bool opens_nameless_file(const SystemCall& call);
 // systems do. False: it cannot be arranged here.
 bool refuse_nameless_files();
 bool refuse_exchange();
+// Likewise for a child: every flush of a file or file system (fsync, syncfs) fails with this errno.
+bool refuse_flush(int error);
 // For a child: from now on any system call of this thread but _exit() ends the process (SIGSYS). False: it cannot be
 // arranged here.
 bool end_at_next_call();
