@@ -226,17 +226,17 @@ void GlQueue::bind_resources(const BoundPass& pass) {
     }
   }
   GLuint point = 0;
+  std::size_t filled = 0;  // of blocks_
   for (const BoundBlock& block : pass.uniform_blocks) {
     gl.UniformBlockBinding(pass.program, block.block, point);
     if (block.values.empty()) {
       gl.BindBufferRange(GL_UNIFORM_BUFFER, point++, block.buffer, 0, block.bytes);
       continue;
     }
-    if (point >= blocks_.size()) gl.GenBuffers(1, &blocks_.emplace_back(0));
-    gl.BindBuffer(GL_UNIFORM_BUFFER, blocks_[point]);
+    if (filled == blocks_.size()) gl.GenBuffers(1, &blocks_.emplace_back(0));
+    // Bound to the context's own target too, where it is filled.
+    gl.BindBufferBase(GL_UNIFORM_BUFFER, point++, blocks_[filled++]);
     gl.BufferData(GL_UNIFORM_BUFFER, static_cast<GLsizeiptr>(block.values.size()), block.values.data(), GL_STREAM_DRAW);
-    gl.BindBufferBase(GL_UNIFORM_BUFFER, point, blocks_[point]);
-    ++point;
   }
   for (const BoundCounter& counter : pass.counters) {
     gl.BindBufferRange(GL_ATOMIC_COUNTER_BUFFER, counter.point, counter.buffer, 0, counter.bytes);

@@ -168,7 +168,7 @@ class GlQueue {
   std::vector<Stamps> spare_stamps_;
   Synchrony synchrony_;
   std::vector<View> viewed_;          // how the pass before saw what it bound, by binding index
-  std::vector<GLuint> blocks_;        // buffers for the values of uniform blocks, by binding point
+  std::vector<GLuint> blocks_;        // buffers for the values of uniform blocks, in the order of a pass
   std::size_t bound_ = 0;             // binding indices in use by the pass before
   std::uint64_t aligned_at_ns_ = 0;   // when the two clocks were last compared; 0: never
   std::int64_t device_ahead_ns_ = 0;  // of the device's clock

@@ -235,6 +235,117 @@ TEST_CASE("opengl: glsl: macros are expanded where they are used", "[opengl][gls
   CHECK(preprocessed("#define A x y\n\nA", {}).tokens.back().line == 3);
 }
 
+TEST_CASE("opengl: glsl: macros with arguments, and macros in macros", "[opengl][glsl]") {
+  const std::pair<const char*, const char*> texts[] = {
+      // Which arguments a parameter gets; one that is left out stays as it is written.
+      {"#define F(a, b) b a\nF(1, 2)", "2 1"},
+      {"#define F(a, b) b a\nF(1, 2, 3)", "2 1"},
+      {"#define F(a, b) b a\nF(1)", "b 1"},
+      {"#define F(a, b) [a b]\nF(, 2)", "[ 2 ]"},
+      {"#define F(a, b) [a b]\nF((1, 2), g(3, 4))", "[ ( 1 , 2 ) g ( 3 , 4 ) ]"},
+      {"#define F() x\nF() y", "x y"},
+      {"#define F(a) a a\nF(1", "1 1"},
+      {"#define F(a\nF(1) x", "x"},
+      {"#define F(a)\nF(1) x", "x"},
+      {"#define F(a) a\nx F", "x F"},
+      {"#define F(a) a\nF F(1)", "F 1"},
+      {"#define F (a)\nF(1)", "( a ) ( 1 )"},
+      // A macro is not expanded within itself, but in its arguments.
+      {"#define F(a) a + 1\nF(F(2))", "2 + 1 + 1"},
+      {"#define A B\n#define B A\nA B", "A B"},
+      {"#define A B x\n#define B A y\nA B", "A y x B x y"},
+      {"#define A 1\n#define F(a) a A\nF(A)", "1 1"},
+      {"#define G F\n#define F(a) [a]\nG(1)", "F ( 1 )"},
+      // Tokens beside ## are joined as they are written.
+      {"#define N 4\n#define P(a) a a##x x##a\nP(N)", "4 Nx xN"},
+      {"#define P(a, b, c) a##b##c\nP(x, y, z)", "xyz"},
+      {"#define P(a, b) a##b\nP(, y) P(x, ) P(, )", "y x"},
+      {"#define P(a) ## a\nP(x)", "## x"},
+      {"#define P(a) a ##\nP(x)", "x ##"},
+      {"#define N x ## y\n#define xy 5\nN", "5"},
+      // The latest definition counts, a removed one does not.
+      {"#define A 1\nA\n#define A 2\nA\n#undef A\nA", "1 2 A"},
+      {"#define A 1\n#define B 2\n#undef A\nA B", "A 2"},
+      {"#undef A\nA", "A"},
+      {"#define\n#undef\nA", "A"}};
+  for (const auto& [text, expected] : texts) {
+    INFO(text);
+    CHECK(after(text) == expected);
+  }
+}
+
+TEST_CASE("opengl: glsl: the parts of conditions that are not reached change nothing", "[opengl][glsl]") {
+  const std::pair<const char*, const char*> texts[] = {
+      {"#if 0\n#elif 0\na\n#elif 1\nb\n#elif 1\nc\n#else\nd\n#endif\ne", "b e"},
+      {"#if 1\na\n#elif 1\nb\n#else\nc\n#endif\nd", "a d"},
+      {"#if 0\na\n#elif 0\nb\n#else\nc\n#endif\nd", "c d"},
+      {"#if 0\n#ifdef A\na\n#else\nb\n#endif\nc\n#elif 1\nd\n#endif\ne", "d e"},
+      {"#if 0\n#ifndef A\na\n#elif 1\nb\n#endif\n#endif\nc", "c"},
+      {"#if 1\n#if 0\na\n#else\nb\n#endif\nc\n#else\nd\n#endif", "b c"},
+      {"#if 0\n#define A 1\n#else\n#define B 2\n#endif\nA B", "A 2"},
+      {"#define A 1\n#if 0\n#undef A\n#endif\nA", "1"},
+      {"#if 0\n#line 7\n#version 450\n#endif\n#ifdef __VERSION__\na\n#endif\nb", "b"},
+      {"#define A\n#ifdef A\na\n#endif\n#ifndef A\nb\n#endif\n#ifdef\nc\n#endif\n#ifndef\nd\n#endif", "a d"},
+      {"a\n#\nb\n# // nothing\nc\n#unknown d\ne", "a b c e"},
+      {"#version 450\n#ifdef GL_core_profile\na\n#endif\nb", "a b"},
+      {"#version 450 core\n#ifdef GL_core_profile\na\n#endif\nb", "a b"},
+      {"#version 450 compatibility\n#ifdef GL_core_profile\na\n#endif\nb", "b"},
+      {"#version 310 es\n#ifdef GL_core_profile\na\n#endif\n__VERSION__", "310"}};
+  for (const auto& [text, expected] : texts) {
+    INFO(text);
+    CHECK(after(text) == expected);
+  }
+}
+
+TEST_CASE("opengl: glsl: the tokens of a macro have the place of its use", "[opengl][glsl]") {
+  const Preprocessed read = preprocessed("#define F(a) a\n#define A x\\\n y\n#line 20 3\nA F(\nb\n) c", {});
+  REQUIRE(joined(read.tokens) == "x y b c");
+  const std::uint32_t lines[] = {20, 20, 20, 22};
+  for (std::size_t i = 0; i < 4; ++i) {
+    INFO(read.tokens[i].text);
+    CHECK(read.tokens[i].line == lines[i]);
+    CHECK(read.tokens[i].source == 3);
+  }
+}
+
+TEST_CASE("opengl: glsl: #line takes macros and continued lines, and what is no number changes nothing",
+          "[opengl][glsl]") {
+  struct Named {
+    const char* text;
+    std::uint32_t line, source;  // of the last token
+  };
+  const Named texts[] = {{"#line 10\na", 10, 0},
+                         {"#line 10 4\n\na", 11, 4},
+                         {"#line 10 4\n#line 20\na", 20, 4},
+                         {"#line 0\na", 0, 0},
+                         {"#define N 30\n#line N\na", 30, 0},
+                         {"#define N 30 5\n#line N\na", 30, 5},
+                         {"#line \\\n10\na", 10, 0},
+                         {"#\\\nline 10 \\\n 2\na", 10, 2},
+                         {"#line 10\n\n\n\n#line 3\na", 3, 0},
+                         {"#line\na", 2, 0},
+                         {"#line x\na", 2, 0},
+                         {"#line 10 x\na", 2, 0},
+                         {"#line 10 2 x\na", 10, 2}};
+  for (const auto& [text, line, source] : texts) {
+    INFO(text);
+    const Preprocessed read = preprocessed(text, {});
+    REQUIRE_FALSE(read.tokens.empty());
+    CHECK(read.tokens.back().line == line);
+    CHECK(read.tokens.back().source == source);
+  }
+}
+
+TEST_CASE("opengl: glsl: #extension lines that are reached, in their order", "[opengl][glsl]") {
+  const Preprocessed read = preprocessed(
+      "#extension A : enable\n#if 0\n#extension B : enable\n#endif\n#extension C : require\n#extension\na", {});
+  REQUIRE(read.extensions.size() == 3);
+  CHECK(joined(read.extensions[0]) == "A : enable");
+  CHECK(joined(read.extensions[1]) == "C : require");
+  CHECK(read.extensions[2].empty());
+  CHECK(joined(read.tokens) == "a");
+}
+
 TEST_CASE("opengl: glsl: #line names lines and source strings, #extension lines are reported", "[opengl][glsl]") {
   const Preprocessed read = preprocessed(
       "#extension A : enable\na\n#line 10 2\nb\n#if 0\n#line 1 1\n#extension B : enable\n#endif\nc\n"

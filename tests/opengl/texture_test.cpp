@@ -229,6 +229,34 @@ TEST_CASE("opengl: a uniform that a launch omits has its initializer's value", "
   }
 }
 
+TEST_CASE("opengl: values of several uniform blocks reach their own block, job by job", "[opengl][texture]") {
+  OpenGl gl;
+  if (!gl.usable()) return;
+  Device& device = gl.device();
+  const KernelSource source = user_kernel(
+      "#version 430\nlayout(local_size_x = 1) in;\n"
+      "layout(std140, binding = 0) uniform First { float a; float b; };\n"
+      "layout(std140, binding = 1) uniform Second { float c; };\n"
+      "layout(std140, binding = 2) uniform Whole { vec4 d; };\n"
+      "layout(std430, binding = 0) buffer Out { float found[]; };\n"
+      "void main() { found[0] = a; found[1] = b; found[2] = c; found[3] = d.y; }\n");
+  const auto program = build(device, source);
+  const auto out = buffer_of(device, std::vector<float>(4, -1.0f), BufferUsage::readback);
+  const auto whole = buffer_of(device, {8.0f, 9.0f, 10.0f, 11.0f});
+  for (const double first : {1.0, 5.0}) {
+    const auto values = doubles_in(device, {first, first + 1, first + 2}, BufferUsage::upload);
+    SourceOfName given{{"Out", from_binding(0)}, {"Whole", from_binding(2)}};
+    for (const ProgramResource& resource : program->interface(source)->resources) {
+      if (resource.kind != ResourceKind::uniform || resource.block == "Whole") continue;
+      given[resource.name] = number_at(1, 8u * static_cast<std::uint64_t>(resource.name.back() - 'a'));
+    }
+    require_run(run_with(device, source, *program, {out.get(), values.get(), whole.get()}, given));
+    const auto number = static_cast<float>(first);
+    CHECK(contents(*out) == std::vector<float>{number, number + 1, number + 2, 9.0f});
+    CHECK(contents(*whole) == std::vector<float>{8.0f, 9.0f, 10.0f, 11.0f});
+  }
+}
+
 TEST_CASE("opengl: a launch without the source of a resource is rejected", "[opengl][texture]") {
   OpenGl gl;
   if (!gl.usable()) return;
@@ -243,6 +271,14 @@ TEST_CASE("opengl: a launch without the source of a resource is rejected", "[ope
   REQUIRE_FALSE(missing.has_value());
   CHECK(missing.error().code == StatusCode::invalid_argument);
   CHECK_THAT(missing.error().message, Catch::Contains("image to is not provided"));
+
+  const auto beyond = run_with(device, source, *program, {out.get(), from.get()},
+                               {{"Out", from_binding(0)},
+                                {"from", texels},
+                                {"to", texels_of(2, {48, 0, 0}, Access::write)},  // there are two buffers
+                                {"looks", texels}});
+  REQUIRE_FALSE(beyond.has_value());
+  CHECK_THAT(beyond.error().message, Catch::Contains("image to is not provided"));
 
   Buffer* const bindings[] = {out.get(), from.get()};
   const ResourceSource one[] = {from_binding(0)};

@@ -104,13 +104,13 @@ class Preprocessor {
     } else if (active() && what == "extension") {
       out.extensions.emplace_back(rest.begin(), rest.end());
     } else if (active() && what == "line") {
-      change_line(words[0].line, expand(rest));
+      change_line(words.back().line, expand(rest));
     } else if (active()) {
       change_macros(what, rest);
     }
   }
 
-  // #line LINE [SOURCE]: what the next line is called. The shift wraps around where it is negative.
+  // #line LINE [SOURCE]: what the line after `here` is called. The shift wraps around where it is negative.
   void change_line(std::uint32_t here, Tokens operands) {
     std::uint32_t numbers[2]{0, source_};
     for (std::size_t i = 0; i < std::min<std::size_t>(operands.size(), 2); ++i) {
