@@ -146,6 +146,7 @@ void* create_context(void* display, void* config, void* share, const int* attrib
 
 const char* query_string(void* display, int name) {
   if (display == nullptr && name == egl_extensions) {
+    if (!switches.client_extensions.empty()) return switches.client_extensions.c_str();
     if (switches.hide_platforms) return "EGL_EXT_platform_base";
     if (switches.hide_devices) return "EGL_EXT_platform_base EGL_MESA_platform_surfaceless";
   }
@@ -327,6 +328,7 @@ extern "C" Function eglGetProcAddress(const char* name) {
       {"eglQueryDeviceStringEXT", wrapper(query_device_string)},
       {"eglGetPlatformDisplayEXT", wrapper(get_platform_display)},
   };
+  if (name == switches.missing_function) return nullptr;
   const auto at = wrapped.find(name);
   return at != wrapped.end() ? at->second : real(name);
 }

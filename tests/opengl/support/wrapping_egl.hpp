@@ -23,6 +23,8 @@ struct EglSwitches {
   std::atomic<bool> refuse_robustness{false};
   std::atomic<bool> hide_devices{false};        // no EGL_EXT_device_*: only the surfaceless platform is left
   std::atomic<bool> hide_platforms{false};      // no platform at all
+  std::string client_extensions;                // not empty: all that the library offers without a display
+  std::string missing_function;                 // not empty: eglGetProcAddress does not find this one
   std::atomic<std::int64_t> clock_ahead_ns{0};  // of the device's clock, as if it were not the host's own
   std::string extra_nodes[2];  // not empty: a listed device with this render node, which cannot be opened
   std::string software_node;   // not empty: what a listed software device says is its render node
