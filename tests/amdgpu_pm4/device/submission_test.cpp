@@ -91,6 +91,68 @@ TEST_CASE("pass order: groups are bounded") {
   CHECK(f.ends(readers) == Ends{64, 128, 130});
 }
 
+TEST_CASE("device clock: counts become nanoseconds by the device's frequency") {
+  const auto gpu = std::make_shared<fake::Gpu>();
+  const auto ns_between = [&gpu](std::uint64_t khz, std::uint64_t begin, std::uint64_t end) {
+    NodeFacts facts = fake::navi31_facts();
+    facts.counter_khz = static_cast<decltype(facts.counter_khz)>(khz);
+    const auto winsys = fake::make_winsys(gpu, facts);
+    return DeviceClock(*winsys).ns_between(begin, end);
+  };
+  CHECK(ns_between(100'000, 1000, 1001) == 10);
+  CHECK(ns_between(100'000, 1000, 101'000) == 1'000'000);
+  CHECK(ns_between(1'000'000, 5, 12) == 7);
+  CHECK(ns_between(1, 5, 7) == 2'000'000);
+  CHECK(ns_between(100'000, 1000, 1000) == 0);
+  CHECK(ns_between(100'000, 1000, 999) == 0);
+  CHECK(ns_between(0, 1000, 2000) == 0);
+}
+
+TEST_CASE("device clock: a count before or after the comparison has its place on the host's clock") {
+  const auto gpu = std::make_shared<fake::Gpu>();
+  gpu->clock = 1'000'000;
+  const auto winsys = fake::make_winsys(gpu);  // 100 MHz
+  DeviceClock clock(*winsys);
+  const std::uint64_t before = now_ns();
+  const std::uint64_t now = clock.on_host_clock(1'000'000);
+  CHECK(now >= before);
+  CHECK(now <= now_ns());
+  CHECK(clock.on_host_clock(1'000'100) == now + 1'000);
+  CHECK(clock.on_host_clock(999'900) == now - 1'000);
+  gpu->clock = 1;  // within a second the two are not compared again
+  if (now_ns() < before + 500'000'000) CHECK(clock.on_host_clock(1'000'000) == now);
+
+  NodeFacts unknown = fake::navi31_facts();
+  unknown.counter_khz = 0;
+  const auto without = fake::make_winsys(gpu, unknown);
+  CHECK(DeviceClock(*without).on_host_clock(1'000'000) == 0);
+}
+
+TEST_CASE("results: each is taken once, and what was never submitted is named") {
+  Results results;
+  const auto refusal = [&results](std::uint64_t value, std::uint64_t first_pending) {
+    const auto taken = results.take(value, first_pending);
+    REQUIRE(taken.has_value());
+    REQUIRE_FALSE(taken->has_value());
+    CHECK(taken->error().code == StatusCode::not_found);
+    return taken->error().message;
+  };
+  CHECK(results.next() == 1);
+  CHECK(refusal(1, 1) == "submission 1 does not exist, the last submission is 0");
+  for (int i = 0; i < 3; ++i) results.begin();
+  CHECK(results.next() == 4);
+  results.finish(1, FenceResult{10, 20});
+  CHECK_FALSE(results.take(2, 2).has_value());
+  CHECK_FALSE(results.take(3, 2).has_value());
+  const auto first = results.take(1, 2);
+  REQUIRE((first && first->has_value()));
+  CHECK((*first)->device_ns == 10);
+  CHECK((*first)->begun_ns == 20);
+  CHECK(refusal(1, 2) == "submission 1: the result was already taken");
+  CHECK(refusal(0, 2) == "submission 0 does not exist, the last submission is 3");
+  CHECK(refusal(4, 2) == "submission 4 does not exist, the last submission is 3");
+}
+
 TEST_CASE("stamps: the passes that did not end, and those that took longest") {
   using Passes = InFlight::Passes;
   // Where stretches of passes end, and the stamps: at the start, then after each stretch.

@@ -271,6 +271,8 @@ std::vector<WordBits> words_of_registers() {
   constexpr std::uint32_t set = 0xC0017602;
   return {
       {set, 0x207, 1, {{"NUM_THREAD_FULL", 0, 16}, {"NUM_THREAD_PARTIAL", 16, 16}}},
+      {set, 0x20A, 1, {{"ENABLE", 0, 1}}},  // PIPELINESTAT_ENABLE
+      {set, 0x21E, 1, {{"ENABLE", 0, 1}}},  // THREAD_TRACE_ENABLE
       {set, 0x20D, 1, {{"DATA", 0, 8}}},  // PGM_HI
       {set,                               // PGM_RSRC1
        0x212,
@@ -366,6 +368,7 @@ TEST_CASE("pm4: each register bit has its field's name or is unknown") {
     check_bits(word, Generation::gfx10_3);
     check_bits(word, Generation::gfx11);
   }
+  check_bits({0xC0017602, 0x22F, 1, {{"INTERLEAVE", 0, 10}}}, Generation::gfx11);  // DISPATCH_INTERLEAVE
 }
 
 TEST_CASE("pm4: golden streams read as their text says") {

@@ -187,6 +187,36 @@ TEST_CASE("pm4 stream: barriers, clocks, signals, copies") {
   CHECK(read.packets.size() == state + 28);
 }
 
+TEST_CASE("pm4 stream: what is longer than a packet's length is copied and filled in parts") {
+  constexpr std::uint64_t part = 67104768;  // whole pages below 2^26 bytes
+  struct Length {
+    std::uint64_t bytes;
+    std::vector<std::uint32_t> parts;
+  };
+  for (const auto& [bytes, parts] :
+       {Length{0, {}}, Length{4, {4}}, Length{part, {part}}, Length{part + 4, {part, 4}},
+        Length{2 * part + 4096, {part, part, 4096}}}) {
+    INFO(bytes);
+    SampleChunks chunks(512);
+    CommandStream stream(navi31, chunks);
+    REQUIRE(stream.begin().ok());
+    REQUIRE(stream.copy(0x100000000, 0x900000000, bytes).ok());
+    REQUIRE(stream.fill(0x500000000, 9, bytes).ok());
+    REQUIRE(stream.timestamp(0x10008).ok());
+    const auto buffers = stream.finish();
+    REQUIRE(buffers.has_value());
+    const Read read = read_all(*buffers);
+    const std::size_t state = 7;  // packets of the beginning
+    REQUIRE(read.packets.size() == state + 2 * parts.size() + 1);
+    std::uint32_t done = 0;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      CHECK(read.packets[state + i] == Dwords{0xC0055002, 0xE0300000, done, 9, done, 1, parts[i]});
+      CHECK(read.packets[state + parts.size() + i] == Dwords{0xC0055002, 0xC0300000, 9, 0, done, 5, parts[i]});
+      done += parts[i];
+    }
+  }
+}
+
 TEST_CASE("pm4 stream: what one buffer does not hold goes on in the next, nothing lost") {
   for (const std::size_t size : {least_chunk_dwords, std::size_t{97}, std::size_t{128}, std::size_t{1000}}) {
     SampleChunks chunks(size);

@@ -107,6 +107,10 @@ TEST_CASE("drm winsys: what is no node is unavailable with the system's words") 
   REQUIRE_FALSE(missing.has_value());
   CHECK(missing.error().code == StatusCode::unavailable);
   CHECK_THAT(missing.error().message, Catch::Contains("/dev/dri/no such node") && Catch::Contains("No such file"));
+  const auto other = DrmWinsys::open("/dev/null");  // a device file that is no graphics card
+  REQUIRE_FALSE(other.has_value());
+  CHECK(other.error().code == StatusCode::unavailable);
+  CHECK_THAT(other.error().message, Catch::StartsWith("/dev/null: "));
 }
 
 TEST_CASE("drm winsys: buffers of every use have an address of their own and the mapping that they asked for") {
