@@ -13,6 +13,7 @@
 #include "dynamic_shaders/families/depthwise.hpp"
 #include "dynamic_shaders/families/gemm.hpp"
 #include "dynamic_shaders/families/implicit.hpp"
+#include "dynamic_shaders/families/winograd.hpp"
 #include "dynamic_shaders/space/variant_space.hpp"
 #include "dynamic_shaders/space_samples.hpp"
 
@@ -91,6 +92,71 @@ TEST_CASE("space: an implicit product's tile is read back from its text, and wha
   Conv2dSpec deep = resnet_layer();
   deep.c = 60000;
   CHECK(check(deep, good, device).message.find("rounds of its loops") != std::string::npos);
+  // 9 taps, 64 channels and 16 quads of filters: 9216 texels.
+  DeviceInfo small_buffers = device;
+  small_buffers.max_buffer_bytes = 147456;
+  CHECK(check(resnet_layer(), good, small_buffers).ok());
+  small_buffers.max_buffer_bytes = 147455;
+  CHECK_THAT(check(resnet_layer(), good, small_buffers).message,
+             Catch::Contains("147456 bytes, the device's buffers have at most 147455"));
+  deep.c = deep.k = 20000;
+  CHECK_THAT(check(deep, good, device).message, Catch::Contains("901440000 texels, an index reaches 536870911"));
+}
+
+TEST_CASE("space: what does not hold of a product of transformed tiles is said") {
+  Conv2dSpec spec = resnet_layer();
+  spec.k = 128;
+  spec.accuracy = Accuracy::winograd;
+  const WinogradShape shape = winograd_shape(spec, 4).value();
+  CHECK(shape.t == 6);
+  CHECK(shape.tiles_x == 14);
+  CHECK(shape.tiles_y == 14);
+  CHECK(shape.quads == 49);
+  const Blocking viewed{Lanes::channels, 8, 12, 1, Packing::plane, View::texels, Rows::looped, Border::padded, 8};
+  Blocking stored = viewed, pixels = viewed, large = viewed;
+  stored.view = View::storage;
+  pixels.packing = Packing::pixels;
+  large.workgroup = 2000;
+  DeviceInfo device = viewing_device();
+  CHECK(check_winograd(spec, shape, viewed, device).ok());
+  CHECK(check_winograd(spec, shape, stored, device).ok());
+  CHECK(check_winograd(spec, shape, pixels, device).message == "winograd: packing must be plane");
+  CHECK_THAT(check_winograd(spec, shape, large, device).message, Catch::Contains("workgroup must be 1 to 1024"));
+  // 36 points of 128 channels, 49 quads each.
+  device.max_view_texels = 225792;
+  CHECK(check_winograd(spec, shape, viewed, device).ok());
+  device.max_view_texels = 225791;
+  const Status many = check_winograd(spec, shape, viewed, device);
+  CHECK(many.code == StatusCode::unsupported);
+  CHECK(many.message == "winograd: 225792 texels of transformed tiles, expected at most 225791 on device opengl:0");
+  CHECK(check_winograd(spec, shape, stored, device).ok());
+  device.max_buffer_bytes = 225792 * 16;
+  CHECK(check_winograd(spec, shape, stored, device).ok());
+  device.max_buffer_bytes = 225792 * 16 - 1;
+  CHECK(check_winograd(spec, shape, stored, device).message ==
+        "winograd: 225792 texels of transformed tiles, expected at most 225791 on device opengl:0");
+  spec.k = 32;  // the inputs are more than the outputs now
+  CHECK(check_winograd(spec, winograd_shape(spec, 4).value(), stored, device).ok());
+  device.max_buffer_bytes = 112895 * 16;
+  CHECK_FALSE(check_winograd(spec, winograd_shape(spec, 4).value(), stored, device).ok());
+}
+
+TEST_CASE("space: winograd is for kernels of three by three that allow its error, and nothing else") {
+  Conv2dSpec allowed = resnet_layer();
+  allowed.accuracy = Accuracy::winograd;
+  REQUIRE(winograd_shape(allowed, 2).has_value());
+  CHECK(winograd_shape(allowed, 2)->t == 4);
+  CHECK(winograd_shape(allowed, 2)->quads == 196);
+  std::vector<Conv2dSpec> others(8, allowed);
+  others[0].accuracy = Accuracy::direct;
+  others[1].r = 5, others[2].s = 1;
+  others[3].stride_y = 2, others[4].stride_x = 2;
+  others[5].dilation_y = 2, others[6].dilation_x = 2;
+  others[7].groups = 2;
+  for (const Conv2dSpec& spec : others) {
+    INFO(canonical_text(KernelSpec(spec)));
+    CHECK_FALSE(winograd_shape(spec, 2).has_value());
+  }
 }
 
 TEST_CASE("space: what does not hold is said") {

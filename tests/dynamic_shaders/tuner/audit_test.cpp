@@ -327,6 +327,20 @@ TEST_CASE("dynamic_shaders::exchange: what is measured here stays, and other dev
   CHECK_THAT(other.exported(), Catch::Contains("\tforeign\t"));
 }
 
+TEST_CASE("dynamic_shaders::exchange: a winner that another process stored meanwhile stays") {
+  Fixture there, here;
+  there.remember_winner();
+  Generator writer(there.folder), reader(here.folder);
+  const std::string text = writer.winners_text(there.device);
+  CHECK(reader.state(here.spec, here.device) == TuningState::untuned);  // it has read its file
+  here.remember_winner();
+  const auto merged = reader.merge_foreign(text, here.device);
+  REQUIRE(merged.has_value());
+  CHECK(merged->taken == 0);
+  CHECK(merged->older == 1);
+  CHECK_FALSE(reader.is_foreign(here.spec, here.device));
+}
+
 TEST_CASE("dynamic_shaders::state: untuned, tuned by another process, and what has nothing to choose from") {
   Fixture f;
   Generator generator(f.folder);

@@ -262,6 +262,13 @@ TEST_CASE("choice: a user's winner that runs slowly again and again becomes stal
   Measurement slow;
   slow.device_ns = 2'000'000;
   slow.batch = 1;
+  for (int i = 0; i < 7; ++i) generator.record(kernel, device(), "user:TILE=16", slow);
+  CHECK(generator.tuning()->state(kernel, device()) == TuningState::tuned);  // seven in a row are too few
+  Measurement usual = slow;
+  usual.device_ns = 1'000;
+  generator.record(kernel, device(), "user:TILE=16", usual);
+  for (int i = 0; i < 8; ++i) generator.record(kernel, device(), "user:TILE=8", slow);  // not the winner
+  CHECK(generator.tuning()->state(kernel, device()) == TuningState::tuned);
   for (int i = 0; i < 8; ++i) generator.record(kernel, device(), "user:TILE=16", slow);
   CHECK(generator.tuning()->state(kernel, device()) == TuningState::stale);
   std::filesystem::remove_all(folder);
