@@ -36,8 +36,8 @@ struct Sampler {
     min_lod = static_cast<float>(bits(1, 11, 0)) / 256;
     max_lod = static_cast<float>(bits(1, 23, 12)) / 256;
     bias = static_cast<float>(static_cast<std::int32_t>(words[2] << 18U) >> 18U) / 256;
-    enlarge_linear = (bits(2, 21, 20) & 1U) != 0;
-    shrink_linear = (bits(2, 23, 22) & 1U) != 0;
+    enlarge_linear = bits(2, 20, 20) != 0;
+    shrink_linear = bits(2, 22, 22) != 0;
     anisotropic = bits(2, 21, 20) > 1 || bits(2, 23, 22) > 1;
     mip = bits(2, 27, 26);
     border = bits(3, 31, 30);

@@ -134,6 +134,100 @@ TEST_CASE("simulator::isa::decode: modifiers of e64") {
   CHECK(text(gfx11, {0xD7034810, 0x00020501}) == "v_add_nc_u16 v16, v1, v2 op_sel:[1,0,1]");
 }
 
+TEST_CASE("simulator::isa::decode: all bits of a modifier of v_permlane16_b32 are its flag") {
+  // v_permlane16_b32 v5, v1, s2, s3; "fetch inactive" and "bound control" are bits of op_sel.
+  CHECK(text(gfx11, {0xD65B0005, 0x000C0501}) == "v_permlane16_b32 v5, v1, s2, s3");
+  CHECK(text(gfx11, {0xD65B0805, 0x000C0501}) == "v_permlane16_b32 v5, v1, s2, s3 op_sel:[1,0]");
+  CHECK(text(gfx11, {0xD65B1005, 0x000C0501}) == "v_permlane16_b32 v5, v1, s2, s3 op_sel:[0,1]");
+  const Instruction all = decoded(gfx11, {0xD65B5B05, 0x600C0501});
+  CHECK(all.neg == 0);
+  CHECK(all.abs == 0);
+  CHECK(all.op_sel == 3);
+}
+
+TEST_CASE("simulator::isa::decode: formats that images alone have") {
+  struct Layout {
+    unsigned gfx11, gfx10_3;  // the numbers of its first type
+    std::vector<NumberType> types;
+    std::array<std::uint8_t, 4> bits;
+    std::uint8_t block;
+  };
+  using T = NumberType;
+  const Layout layouts[] = {{64, 128, {T::srgb}, {8, 0, 0, 0}, 0},
+                            {65, 129, {T::srgb}, {8, 8, 0, 0}, 0},
+                            {66, 130, {T::srgb}, {8, 8, 8, 8}, 0},
+                            {67, 132, {T::exponent}, {9, 9, 9, 5}, 0},
+                            {68, 133, {T::unorm}, {5, 6, 5, 0}, 0},
+                            {69, 134, {T::unorm}, {5, 5, 5, 1}, 0},
+                            {70, 135, {T::unorm}, {1, 5, 5, 5}, 0},
+                            {71, 136, {T::unorm}, {4, 4, 4, 4}, 0},
+                            {72, 137, {T::unorm}, {4, 4, 0, 0}, 0},
+                            {109, 169, {T::unorm, T::srgb}, {32, 32, 0, 0}, 1},
+                            {111, 171, {T::unorm, T::srgb}, {32, 32, 32, 32}, 2},
+                            {113, 173, {T::unorm, T::srgb}, {32, 32, 32, 32}, 3},
+                            {115, 175, {T::unorm, T::snorm}, {32, 32, 0, 0}, 4},
+                            {117, 177, {T::unorm, T::snorm}, {32, 32, 32, 32}, 5},
+                            {119, 179, {T::floating}, {32, 32, 32, 32}, 6},
+                            {120, 180, {T::floating}, {32, 32, 32, 32}, 8},
+                            {121, 181, {T::unorm, T::srgb}, {32, 32, 32, 32}, 7}};
+  for (const Generation generation : {Generation::gfx11, Generation::gfx10_3}) {
+    std::vector<bool> known(512);
+    for (const Layout& layout : layouts) {
+      unsigned number = generation == Generation::gfx11 ? layout.gfx11 : layout.gfx10_3;
+      for (const NumberType type : layout.types) {
+        INFO(number);
+        const auto format = find_image_format(generation, number);
+        REQUIRE(format.has_value());
+        CHECK(format->type == type);
+        CHECK(format->bits == layout.bits);
+        CHECK(format->block == layout.block);
+        known[number++] = true;
+      }
+    }
+    // The others are those of buffers.
+    for (unsigned number = 0; number < 600; ++number) {
+      if (number < known.size() && known[number]) continue;
+      INFO(number);
+      CHECK(find_image_format(generation, number).has_value() == find_buffer_format(generation, number).has_value());
+    }
+  }
+}
+
+TEST_CASE("simulator::isa::decode: formats of buffers are numbered by layout, then by type") {
+  struct Layout {
+    const char* name;
+    unsigned gfx11;
+    std::vector<const char*> gfx11_types;
+    unsigned gfx10_3;
+    std::vector<const char*> gfx10_3_types;
+  };
+  const std::vector<const char*> whole{"UNORM", "SNORM", "USCALED", "SSCALED", "UINT", "SINT"};
+  const std::vector<const char*> with_float{"UNORM", "SNORM", "USCALED", "SSCALED", "UINT", "SINT", "FLOAT"};
+  const std::vector<const char*> wide{"UINT", "SINT", "FLOAT"}, number{"FLOAT"};
+  const Layout layouts[] = {{"8", 1, whole, 1, whole},
+                            {"16", 7, with_float, 7, with_float},
+                            {"8_8", 14, whole, 14, whole},
+                            {"11_11_10", 31, number, 37, with_float},
+                            {"8_8_8_8", 42, whole, 56, whole},
+                            {"32_32", 48, wide, 62, wide},
+                            {"16_16_16_16", 51, with_float, 65, with_float},
+                            {"32_32_32", 58, wide, 72, wide},
+                            {"32_32_32_32", 61, wide, 75, wide}};
+  for (const Layout& layout : layouts) {
+    for (const Generation generation : {Generation::gfx11, Generation::gfx10_3}) {
+      unsigned at = generation == Generation::gfx11 ? layout.gfx11 : layout.gfx10_3;
+      for (const char* type : generation == Generation::gfx11 ? layout.gfx11_types : layout.gfx10_3_types) {
+        CHECK(buffer_format_name(generation, at++) == "BUF_FMT_" + std::string(layout.name) + "_" + type);
+      }
+    }
+  }
+  CHECK(buffer_format_name(Generation::gfx11, 0) == "BUF_FMT_INVALID");
+  CHECK_FALSE(find_buffer_format(Generation::gfx11, 0).has_value());
+  CHECK_FALSE(find_buffer_format(Generation::gfx11, 64).has_value());
+  CHECK_FALSE(find_buffer_format(Generation::gfx10_3, 78).has_value());
+  CHECK(buffer_format_name(Generation::gfx11, 200).empty());
+}
+
 TEST_CASE("simulator::isa::decode: across lanes") {
   const Instruction row = decoded(gfx11, {0x0A0608FA, 0x5F9D1109});
   CHECK(to_text(row, gfx11) == "v_subrev_f32_dpp v3, -v9, |v4| row_shr:1 row_mask:0x5 bank_mask:0xf bound_ctrl:1 fi:1");

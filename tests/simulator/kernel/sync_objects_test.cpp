@@ -167,6 +167,38 @@ TEST_CASE("simulated kernel: an object goes to another file by descriptor") {
   CHECK(import_object(other, there, 0x8, fd) == EINVAL);
 }
 
+TEST_CASE("simulated kernel: arrays of synchronisation objects with wrong fields are refused, and change nothing") {
+  TestDevice device;
+  TestFile file(device);
+  const std::uint32_t object = file.sync_object();
+  std::uint64_t point = 5;
+  const auto handles = reinterpret_cast<std::uint64_t>(&object), points = reinterpret_cast<std::uint64_t>(&point);
+  const auto timeline = [&file](unsigned long request, drm_syncobj_timeline_array array) {
+    return file.control(request, array);
+  };
+  CHECK(timeline(DRM_IOCTL_SYNCOBJ_TIMELINE_SIGNAL, {handles, 0, 1, 0}) == EFAULT);
+  CHECK(timeline(DRM_IOCTL_SYNCOBJ_TIMELINE_SIGNAL, {handles, points, 1, 1}) == EINVAL);
+  CHECK(timeline(DRM_IOCTL_SYNCOBJ_QUERY, {handles, 0, 1, 0}) == EFAULT);
+  CHECK(timeline(DRM_IOCTL_SYNCOBJ_QUERY, {handles, points, 1, 2}) == EINVAL);
+  CHECK(point == 5);
+  point = 0;
+  CHECK(timeline(DRM_IOCTL_SYNCOBJ_TIMELINE_SIGNAL, {handles, points, 1, 0}) == EINVAL);
+  CHECK(file.point(object, 0) == 0);
+  for (const unsigned long request : {DRM_IOCTL_SYNCOBJ_SIGNAL, DRM_IOCTL_SYNCOBJ_RESET}) {
+    drm_syncobj_array array{handles, 1, 1};
+    CHECK(file.control(request, array) == EINVAL);
+    array = {handles, 0, 0};
+    CHECK(file.control(request, array) == EINVAL);
+    const std::uint32_t unknown = 4711;
+    array = {reinterpret_cast<std::uint64_t>(&unknown), 1, 0};
+    CHECK(file.control(request, array) == ENOENT);
+  }
+  CHECK(file.wait_object(object, 0) != 0);  // not signalled
+  point = 3;
+  CHECK(timeline(DRM_IOCTL_SYNCOBJ_TIMELINE_SIGNAL, {handles, points, 1, 0}) == 0);
+  CHECK(file.point(object, 0) == 3);
+}
+
 TEST_CASE("simulated kernel: a fence goes by descriptor, which a poll shows as reached") {
   TestDevice device;
   TestFile file(device);

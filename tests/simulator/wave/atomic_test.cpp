@@ -215,4 +215,24 @@ TEST_CASE("simulator corners: every atomic in every memory", "[simulator][corner
   }
 }
 
+TEST_CASE("simulator corners: atomic minima and maxima of zeros and NaNs in memory", "[simulator][corners]") {
+  constexpr W plus = 0, minus = 0x80000000, one = 0x3F800000, nan = 0x7FC00001;
+  const auto check_both = [](W memory, W data, W least, W greatest) {
+    static W wanted_least, wanted_greatest;
+    wanted_least = least, wanted_greatest = greatest;
+    const Atomic minimum{"", "", "flat_atomic_min_f32", "global_atomic_min_f32", "buffer_atomic_min_f32",
+                         [](W, W, W) { return wanted_least; }};
+    const Atomic maximum{"", "", "flat_atomic_max_f32", "global_atomic_max_f32", "buffer_atomic_max_f32",
+                         [](W, W, W) { return wanted_greatest; }};
+    check_atomic(minimum, 4, memory, data, 0);
+    check_atomic(maximum, 4, memory, data, 0);
+  };
+  check_both(plus, minus, minus, plus);
+  check_both(minus, plus, minus, plus);
+  check_both(plus, plus, plus, plus);
+  check_both(minus, minus, minus, minus);
+  check_both(nan, one, one, one);  // a number wins
+  check_both(one, nan, one, one);
+}
+
 }  // namespace kiln::simulator::test

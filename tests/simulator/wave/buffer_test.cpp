@@ -61,6 +61,23 @@ TEST_CASE("simulator buffers: addresses, range checks and swizzle", "[simulator]
   REQUIRE_FALSE(bench.run(encode::mubuf("buffer_load_b32", 4, 1, 8, 128, 0, false, true)));
   for (unsigned lane = 0; lane < 32; ++lane) CHECK(bench.vgpr(4, lane) == (lane < 25 ? data[lane] : 0));
 
+  // Lanes side by side of which some, one or none lie inside; the scalar offset counts too.
+  for (unsigned lane = 0; lane < 32; ++lane) bench.vgpr(1, lane) = 128 + lane * 4;
+  bench.sgpr(20) = 8;
+  for (const unsigned records : {128U, 132U, 135U, 136U, 200U, 255U, 256U, 263U, 264U, 268U}) {
+    INFO(records << " bytes");
+    bench.set_buffer(8, address, 0, records, encode::raw_buffer);
+    REQUIRE_FALSE(bench.run(encode::join({encode::mubuf("buffer_load_b32", 4, 1, 8, 128, 0, false, true),
+                                          encode::mubuf("buffer_load_b32", 5, 1, 8, 20, 0, false, true),
+                                          encode::mubuf("buffer_load_b32", 6, 1, 8, 128, 4, false, true)})));
+    for (unsigned lane = 0; lane < 32; ++lane) {
+      const auto word = [&](unsigned byte) { return byte + 4 <= records ? data[byte / 4] : 0; };
+      CHECK(bench.vgpr(4, lane) == word(128 + lane * 4));
+      CHECK(bench.vgpr(5, lane) == word(136 + lane * 4));
+      CHECK(bench.vgpr(6, lane) == word(132 + lane * 4));
+    }
+  }
+
   // Atomics beyond the end do nothing.
   bench.set_buffer(8, address, 0, 64, encode::raw_buffer);
   for (unsigned lane = 0; lane < 32; ++lane) bench.vgpr(1, lane) = lane * 4;
