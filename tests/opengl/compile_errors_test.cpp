@@ -24,6 +24,14 @@ TEST_CASE("opengl: compile errors: source strings get the names of their files",
         "lib/noise.glsl:7: error C1008: undefined variable \"x\"");
   CHECK(with_file_names("ERROR: 0:12: 'x' : undeclared identifier\nWARNING: 1:2: y\n", files) ==
         "blur.comp:12: ERROR: 'x' : undeclared identifier\nlib/noise.glsl:2: WARNING: y\n");
+  CHECK(with_file_names("0(7): x\n\n1:2: y\nend", files) == "blur.comp:7: x\n\nlib/noise.glsl:2: y\nend");
+  CHECK(with_file_names("WARNING: 1:2(3): y", files) == "lib/noise.glsl:2:3: WARNING: y");
+  CHECK(with_file_names("ERROR: WARNING: 1:2: y", files) == "ERROR: WARNING: 1:2: y");
+  for (const char* other : {"0:1 : x", "0:1(2) x", "0(1): x", "0[1]: x", "ERROR: x", " 0:1: x"}) {
+    INFO(other);
+    const std::string named = with_file_names(other, files);
+    CHECK(named == (std::string(other) == "0:1 : x" || std::string(other) == "0(1): x" ? "blur.comp:1: x" : other));
+  }
   for (const char* other : {"2:3(4): error: no such file", "error: linking failed", "0:", "0:x", "0(1", "0:1(2", "",
                             "\n", "99999999999:1(1): error: x"}) {
     CHECK(with_file_names(other, files) == other);
@@ -50,6 +58,59 @@ TEST_CASE("opengl: compile errors: all that Vulkan's GLSL has is listed at once"
   CHECK_THAT(all, Contains("blur.comp:6: push_constant: ") && Contains("uniforms"));
   CHECK_THAT(all, Contains("blur.comp:7: constant_id of FIRST: ") && Contains("constants"));
   CHECK_THAT(all, Contains("lib/noise.glsl:8: texture2D: ") && Contains("lib/noise.glsl:9: sampler: "));
+}
+
+TEST_CASE("opengl: compile errors: each construct of Vulkan's GLSL has its advice, with every place once",
+          "[opengl][errors]") {
+  const std::string no_sets = "remove it: OpenGL has no descriptor sets, and each block needs a separate binding";
+  const std::string size = "write the size, or the name of one of the job's constants, without \"_id\"";
+  const std::string block = "bind the memory as a buffer block";
+  const std::string sampler = "use a combined sampler such as sampler2D, or a buffer";
+  const std::string none = "remove it: OpenGL has no such extension";
+  struct Construct {
+    std::string text, what, instead;
+  };
+  std::vector<Construct> constructs = {
+      {"layout(set = 0) buffer A { float a; };", "set", no_sets},
+      {"layout(std430, push_constant) uniform P { float p; };", "push_constant",
+       "declare its members as plain uniforms, and give their values in the job's uniforms"},
+      {"layout(constant_id = 3) const int SIZE = 4, OTHER = 2;", "constant_id of SIZE",
+       "remove the declaration, and give its value in the job's constants"},
+      {"layout(constant_id = 3) const int BARE;", "constant_id of BARE",
+       "remove the declaration, and give its value in the job's constants"},
+      {"layout(constant_id = 3)", "constant_id", "remove the declaration, and give its value in the job's constants"},
+      {"layout(local_size_x_id = 0) in;", "local_size_x_id", size},
+      {"layout(local_size_y_id = 0) in;", "local_size_y_id", size},
+      {"layout(local_size_z_id = 0) in;", "local_size_z_id", size},
+      {"layout(input_attachment_index = 0) uniform X x;", "input_attachment_index",
+       "compute shaders have no input attachments"},
+      {"layout(scalar) buffer A { float a; };", "scalar", "write std430, and pad the data as it says"},
+      {"layout(buffer_reference) buffer A { float a; };", "buffer_reference", block},
+      {"layout(buffer_reference_align = 8) buffer A { float a; };", "buffer_reference_align", block},
+      {"vec4 f() { return subpassLoad(x); }", "subpassLoad", sampler},
+      {"#extension GL_EXT_scalar_block_layout : enable", "#extension GL_EXT_scalar_block_layout", none},
+      {"#extension GL_EXT_shader_explicit_arithmetic_types_int8 : enable",
+       "#extension GL_EXT_shader_explicit_arithmetic_types_int8", none},
+      {"#extension GL_KHR_shader_subgroup_arithmetic : require", "#extension GL_KHR_shader_subgroup_arithmetic",
+       "this driver does not support it: use a vulkan device"}};
+  for (const char* type : {"sampler", "samplerShadow", "texture1D", "utexture2D", "itexture3D", "textureCubeArray",
+                           "textureBuffer", "texture2DMSArray", "subpassInput", "usubpassInputMS"}) {
+    constructs.push_back({std::string("uniform ") + type + " x;", type, sampler});
+  }
+  const std::string head = "blur.comp is written for Vulkan, expected GLSL for OpenGL. Change:\n";
+  for (const Construct& one : constructs) {
+    INFO(one.text);
+    CHECK(advice("\n" + one.text + "\n") == head + "  blur.comp:2: " + one.what + ": " + one.instead + "\n");
+  }
+  CHECK(advice("layout(set = 0, set = 1) buffer A { float a; };\n#line 9 5\nlayout(set = 1) buffer B { float b; };") ==
+        head + "  blur.comp:1, line 9: set: " + no_sets + "\n");
+  for (const char* other :
+       {"uniform sampler2D x;", "texture2D(x, y);", "float texture = 1.0;", "uniform mytexture2D x;",
+        "layout(std430, binding = 0) buffer A { float scalar; };", "int layout;", "layout() in;",
+        "#extension all : disable", "#extension GL_EXT_texture_buffer : require", "sampler"}) {
+    INFO(other);
+    CHECK(advice(other).empty());
+  }
 }
 
 TEST_CASE("opengl: compile errors: what OpenGL has too is not taken for Vulkan's", "[opengl][errors]") {
