@@ -208,4 +208,46 @@ TEST_CASE("compiler: accepts each setting of the right type that is not empty") 
   }
 }
 
+TEST_CASE("device library: its identity follows each of its files, and is remembered while they stay the same") {
+  const FakeCompiler scripts;
+  const DeviceLibrary named{scripts.folder(), {}, {}};
+  std::vector<std::string> paths = named.files(Target::gfx1030);
+  CHECK(paths.size() == 10);
+  CHECK_THAT(paths.back(), Catch::EndsWith("/oclc_isa_version_1030.bc"));
+  for (const Target later : {Target::gfx1100, Target::gfx1103, Target::gfx1201}) {
+    CHECK_THAT(named.files(later).back(), Catch::EndsWith("/oclc_isa_version_1036.bc"));
+  }
+  paths.push_back(named.files(Target::gfx1100).back());
+  const std::string folder = scripts.folder().string();
+  const auto find = [&folder](DriverNotes* notes) { return find_device_library(folder, notes); };
+  CHECK_FALSE(find(nullptr).present());
+  CHECK(find(nullptr).why_not == "not found in " + folder);
+  for (const std::string& path : paths) std::ofstream(path) << "code";
+  const std::string first = find(nullptr).identity;
+  CHECK(find(nullptr).present());
+  CHECK(find(nullptr).folder == scripts.folder());
+  CHECK_FALSE(first.empty());
+  MapNotes notes;
+  CHECK(find(&notes).identity == first);
+  CHECK(notes.notes.size() == 1);
+  CHECK(find(&notes).identity == first);
+  CHECK(notes.notes.size() == 1);
+  for (const std::string& path : paths) {
+    INFO(path);
+    const std::string before = find(&notes).identity;
+    std::ofstream(path) << "longer code";
+    const std::string after = find(&notes).identity;
+    CHECK(after != before);
+    CHECK(after == find(nullptr).identity);
+  }
+  CHECK(notes.notes.size() == 1 + paths.size());
+  const std::string last = find(&notes).identity;
+  for (auto& [name, note] : notes.notes) note.clear();  // damaged
+  CHECK(find(&notes).identity == last);
+  std::ofstream(paths.front()).close();
+  CHECK_FALSE(find(nullptr).present());  // an empty file is none
+  std::filesystem::remove(paths.front());
+  CHECK_FALSE(find(&notes).present());
+}
+
 }  // namespace kiln::amdgpu_pm4
