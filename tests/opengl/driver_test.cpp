@@ -260,8 +260,17 @@ TEST_CASE("opengl: the log says what the driver says, and what a setting cannot 
   KernelSource broken = saxpy();
   broken.text = "void main() { undeclared_for_the_log = 1; }\n";
   CHECK_FALSE((*device)->build(broken).has_value());
-  device->reset();  // the context's thread is done: nobody writes
-  if (gl.device().info().driver.starts_with("Mesa")) CHECK_THAT(lines.text, Catch::Contains("undeclared_for_the_log"));
+  {  // Behind a dispatch another context builds.
+    const auto program = build(**device, saxpy());
+    const auto x = buffer_of(**device, std::vector<float>(64, 1.0f)), y = buffer_of(**device, std::vector<float>(64));
+    REQUIRE(run(**device, *program, {x.get(), y.get()}, {1, 1, 1}).has_value());
+    broken.text = "void main() { undeclared_behind_a_dispatch = 1; }\n";
+    CHECK_FALSE((*device)->build(broken).has_value());
+  }
+  device->reset();  // the contexts' threads are done: nobody writes
+  if (!gl.device().info().driver.starts_with("Mesa")) return;
+  CHECK_THAT(lines.text, Catch::Contains("undeclared_for_the_log"));
+  CHECK_THAT(lines.text, Catch::Contains("undeclared_behind_a_dispatch"));
 }
 
 TEST_CASE("opengl: settings that cannot be are refused by name", "[opengl][driver]") {

@@ -138,6 +138,46 @@ TEST_CASE("opengl: the log has both transfer times, and the faster way is chosen
   if (2 * staged_us < mapped_us) CHECK(std::string(word) == "staged");
 }
 
+TEST_CASE("opengl: where a way of transfer cannot be tried, the usual one is used and nothing is stored",
+          "[opengl][transfer]") {
+  class Warnings final : public LogSink {
+   public:
+    void write(LogLevel level, std::string_view, std::string_view message) noexcept override {
+      const std::lock_guard lock(mutex_);
+      if (level == LogLevel::warning) text_ += std::string(message) + "\n";
+    }
+    std::string text() const {
+      const std::lock_guard lock(mutex_);
+      return text_;
+    }
+
+   private:
+    mutable std::mutex mutex_;
+    std::string text_;
+  };
+  const std::string buffer = "opengl:0: making a buffer of 1048576 bytes: the buffer cannot be mapped";
+  const std::string memory =
+      "opengl:0: making the staging memory of a buffer of 1048576 bytes: the memory cannot be mapped";
+  const std::string reasons[] = {buffer, buffer, memory, memory};  // one for each mapping of the comparison
+  for (int failing = 1; failing <= 4; ++failing) {
+    INFO("mapping " << failing);
+    Notes notes;
+    Warnings warnings;
+    OpenGl gl(with_wrapping_egl());
+    gl.plugin().lend(notes);
+    gl.plugin().listen({&warnings, LogLevel::warning});
+    if (!gl.usable()) return;
+    Device& device = gl.device();
+    egl_switches().map_to_fail = failing;
+    const auto made = device.create_buffer({64, BufferUsage::upload, {}, -1});
+    egl_switches().map_to_fail = 0;
+    REQUIRE(made.has_value());
+    CHECK((*made)->mapped().empty() == (device.info().kind != DeviceKind::software));
+    CHECK_THAT(warnings.text(), Catch::Contains("transfer modes were not compared: " + reasons[failing - 1] + "\n"));
+    CHECK(notes.transfer() == "");
+  }
+}
+
 TEST_CASE("opengl: the settings overrule what was kept, and nothing is compared for them", "[opengl][transfer]") {
   for (const bool always : {true, false}) {
     Notes notes;

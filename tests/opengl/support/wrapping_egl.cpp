@@ -100,6 +100,7 @@ void get_buffer_sub_data(unsigned target, long offset, long bytes, void* to) {
 
 void* map_buffer_range(unsigned target, long offset, long bytes, unsigned access) {
   log(GlCall::What::mapped);
+  if (switches.map_to_fail > 0 && --switches.map_to_fail == 0) return nullptr;
   return real_as<void*(unsigned, long, long, unsigned)>("glMapBufferRange")(target, offset, bytes, access);
 }
 
