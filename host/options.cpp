@@ -1,5 +1,6 @@
 #include "options.hpp"
 
+#include "progress.hpp"
 #include "verb_table.hpp"
 #include "verbs/verbs.hpp"
 
@@ -121,8 +122,8 @@ std::string verb_lines(std::string_view group) {
   for (const VerbHelp& verb : all_verbs()) {
     if (!verb.name.starts_with(group)) continue;
     std::string left = "  " + std::string(verb.name) + " " + std::string(verb.argument_name);
-    left.resize(std::max<std::size_t>(left.size() + 2, 30), ' ');
-    lines += left + std::string(verb.summary) + "\n";
+    const std::size_t columns = columns_of(left);
+    lines += left + std::string(columns < 28 ? 30 - columns : 2, ' ') + std::string(verb.summary) + "\n";
   }
   return lines;
 }

@@ -2,6 +2,12 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+#include <cstddef>
+#include <sstream>
+#include <string>
+#include <vector>
+
 using namespace kiln::test;
 using Catch::Matchers::Contains;
 
@@ -48,6 +54,74 @@ TEST_CASE("usage errors end with 2 and name what was given and what is expected"
     CHECK(finished.status == 2);
     CHECK(finished.out == "");
     for (const std::string& text : one.says) CHECK_THAT(finished.err, Contains(text));
+  }
+}
+
+TEST_CASE("the list of verbs has its summaries in one column") {
+  std::istringstream help(run_kiln({"--help"}).out);
+  std::size_t verbs = 0;
+  bool listed = false;
+  for (std::string line; std::getline(help, line);) {
+    if (line == "Verbs:") listed = true;
+    if (listed && line.empty()) break;
+    if (!line.starts_with("  ")) continue;
+    ++verbs;
+    INFO(line);
+    const std::size_t gap = line.find("  ", 2), summary = line.find_first_not_of(' ', gap);
+    REQUIRE(gap != std::string::npos);
+    // "…" has three bytes, and takes one column.
+    const auto columns_before = [&line](std::size_t end) {
+      return std::count_if(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(end),
+                           [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+    };
+    CHECK(columns_before(summary) == std::max<std::ptrdiff_t>(30, columns_before(gap) + 2));
+  }
+  CHECK(verbs > 40);
+}
+
+TEST_CASE("usage errors are these words, and the last number that is allowed is none") {
+  const std::string numbers = ": expected 1 to ";
+  const struct {
+    std::vector<std::string> words;
+    std::string says;  // behind "kiln: "
+  } cases[] = {
+      {{"run", "a.toml", "--repeat", "1000001"}, "--repeat 1000001" + numbers + "1000000"},
+      {{"run", "a.toml", "--jobs", "65"}, "--jobs 65" + numbers + "64"},
+      {{"bench", "--passes", "0"}, "--passes 0" + numbers + "9"},
+      {{"bench", "--passes", "10"}, "--passes 10" + numbers + "9"},
+      {{"cache", "warm", "--top", "0"}, "--top 0" + numbers + "1000000"},
+      {{"cache", "warm", "--top", "1000001"}, "--top 1000001" + numbers + "1000000"},
+      {{"tune", "audit", "--sample", "1000001"}, "--sample 1000001" + numbers + "1000000"},
+      {{"run", "a.toml", "--verify=all"}, "--verify=all: expected --verify or --verify=steps"},
+      {{"run", "a.toml", "--device", ""}, "--device '': expected auto or a device id, as listed by `kiln devices`"},
+      {{"run", "a.toml", "--progress", "loud"}, "--progress loud: expected auto, plain or none"},
+      {{"tune", "a.toml", "--budget", "x"}, "--budget: found \"x\", expected a duration such as \"10 s\""},
+      {{"cache", "list", "x"}, "kiln cache list: unexpected argument 'x' after 'list'"},
+      {{"cache", "inspect", "a", "b"}, "kiln cache inspect: unexpected argument 'b' after 'a'"},
+      {{"cache", "inspect"}, "kiln cache inspect: no argument given; usage: kiln cache inspect LABEL|KEY"},
+      {{"cache", "inspect", ""}, "kiln cache inspect: no argument given; usage: kiln cache inspect LABEL|KEY"},
+      {{"cache", "persist", "a", ""}, "kiln cache persist: empty argument; usage: kiln cache persist [LABEL|KEY...]"},
+      {{"cache", "export", "", "a"}, "kiln cache export: empty argument; usage: kiln cache export FILE [LABEL|KEY...]"},
+      {{"simulate"}, "kiln simulate: no command given; usage: kiln simulate [--target NAME] -- COMMAND…"},
+      {{"simulate", "--", ""}, "kiln simulate: no command given; usage: kiln simulate [--target NAME] -- COMMAND…"},
+      {{"run"}, "kiln run: no configuration file given; usage: kiln run CONFIG"},
+      {{"config"}, "verb 'config': expected one of config check, config show; nearest: config; see kiln --help"}};
+  for (const auto& one : cases) {
+    const Finished finished = run_kiln(one.words);
+    CHECK(finished.status == 2);
+    CHECK(finished.out == "");
+    CHECK(finished.err == "kiln: " + one.says + "\n");
+  }
+  for (const std::vector<std::string>& last : {std::vector<std::string>{"--repeat", "1000000"},
+                                               {"--jobs", "64"},
+                                               {"--jobs", "1"},
+                                               {"--verify=steps"},
+                                               {"--progress", "none"}}) {
+    std::vector<std::string> words{"run", "/no/such/file.toml"};
+    words.insert(words.end(), last.begin(), last.end());
+    const Finished finished = run_kiln(words);
+    INFO(finished.err);
+    CHECK_THAT(finished.err, Contains("/no/such/file.toml") && !Contains("expected 1 to"));
   }
 }
 
