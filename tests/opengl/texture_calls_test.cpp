@@ -1,4 +1,4 @@
-// Which texture calls make, fill and read a texture: a table of functions of this file stands for the driver.
+// Which calls make, fill and read a texture: a table of functions of this file stands for the driver.
 #include "texture.hpp"
 
 #include <algorithm>
@@ -90,7 +90,7 @@ TextureSource texture_form(std::array<std::uint32_t, 3> size) {
   return form;
 }
 
-// The texture calls of the first job with the texture; it is deleted afterwards.
+// The calls of the first job with the texture; it is deleted afterwards.
 TextureCalls calls_of_first_job(GLenum target, const TextureSource& form, Status* status = nullptr) {
   const Gl gl = noting_driver();
   set_texture_limits();
@@ -207,7 +207,7 @@ TEST_CASE("opengl: texture calls: the size of each target has its own limits", "
   struct Limited {
     GLenum target;
     std::array<std::uint32_t, 3> fits;
-    const char* most;  // "" where no axis has a limit of its own
+    const char* most;
   };
   const Limited targets[] = {{GL_TEXTURE_1D, {16, 0, 0}, "16 on a side and 16 in depth or layers"},
                              {GL_TEXTURE_2D, {16, 16, 0}, "16 on a side and 16 in depth or layers"},
