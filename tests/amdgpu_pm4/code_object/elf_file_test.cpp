@@ -83,23 +83,6 @@ std::string refusal_of_change(const std::function<void(SmallFile&)>& change) {
   return read ? std::string("it was read") : read.error().text();
 }
 
-// A note of this owner and type with `contents` bytes of 0xAB.
-FileBytes note_of(const std::string& owner, std::uint32_t type, std::uint32_t contents) {
-  const Elf64_Nhdr header{static_cast<std::uint32_t>(owner.size() + 1), contents, type};
-  FileBytes note(sizeof header);
-  std::memcpy(note.data(), &header, sizeof header);
-  for (const char c : owner) note.push_back(static_cast<std::byte>(c));
-  note.resize((note.size() + 1 + 3) / 4 * 4);
-  note.insert(note.end(), contents, std::byte{0xAB});
-  note.resize((note.size() + 3) / 4 * 4);
-  return note;
-}
-
-FileBytes joined_notes(FileBytes first, const FileBytes& second) {
-  first.insert(first.end(), second.begin(), second.end());
-  return first;
-}
-
 }  // namespace
 
 TEST_CASE("elf: every field of a small file is read") {
@@ -276,29 +259,6 @@ TEST_CASE("elf: symbols and relocations are whole entries with names inside thei
   section.entry_size = 0;
   CHECK(read_relocations(section).error().text() ==
         "corrupt: section '.rela' has 48 bytes in entries of 0, expected whole entries of 24");
-}
-
-TEST_CASE("elf: a note is found by its owner and type, behind others of any length") {
-  for (const std::uint32_t before : {0u, 1u, 3u, 4u, 7u}) {
-    INFO(before);
-    const FileBytes notes =
-        joined_notes(joined_notes(note_of("GNU", 32, before), note_of("AMDGPU", 31, 3)), note_of("AMDGPU", 32, 5));
-    const auto found = find_note(notes, "AMDGPU", 32);
-    REQUIRE(found.has_value());
-    CHECK(found->size() == 5);
-    CHECK(found->data() == notes.data() + notes.size() - 8);
-    CHECK(find_note(notes, "AMDGPU", 31)->size() == 3);
-    CHECK(find_note(notes, "AMDGPU", 33)->empty());
-    CHECK(find_note(notes, "AMD", 32)->empty());
-    for (std::size_t cut = notes.size() - 8 + 4; cut > notes.size() - 8 - 20; --cut) {
-      const auto refused = find_note(std::span(notes).first(cut), "AMDGPU", 32);
-      REQUIRE_FALSE(refused.has_value());
-      const bool in_header = cut < notes.size() - 8 - 8;
-      CHECK(refused.error().text() == (in_header ? "corrupt: a note header is truncated"
-                                                 : "corrupt: a note reaches beyond the end of the notes"));
-    }
-  }
-  CHECK(find_note({}, "AMDGPU", 32)->empty());
 }
 
 }  // namespace kiln::amdgpu_pm4

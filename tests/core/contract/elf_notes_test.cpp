@@ -46,6 +46,14 @@ TEST_CASE("elf notes: owner, type and contents of each note, padded to four or e
   REQUIRE(padded.has_value());
   REQUIRE(padded->size() == 2);
   CHECK(text_of(padded->at(1).contents) == "ab");
+
+  for (const std::uint32_t before : {1u, 3u, 4u, 7u}) {
+    INFO(before);
+    const std::string first = number(4) + number(before) + number(1) + std::string("GNU\0", 4) + std::string(before, 'x');
+    const std::string both = first + std::string((4 - before % 4) % 4, '\0') + number(4) + number(2) + number(3) +
+                             std::string("GNU\0", 4) + "ab";
+    CHECK(text_of(find_build_id(bytes_of(both))) == "ab");
+  }
 }
 
 TEST_CASE("elf notes: a note that exceeds the segment is corrupt, and the message names both sizes") {
