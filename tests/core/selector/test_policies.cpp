@@ -45,6 +45,13 @@ TEST_CASE("selector policies: ema takes the least cost, fixed part included", "[
   CHECK(tally(*policy, {option(0, 3, 0.5), option(5, 2, 0.5)}) == std::vector<int>{2000, 0});
 }
 
+TEST_CASE("selector policies: of options that are alike ema and ucb take the first", "[selector]") {
+  const std::vector<Option> alike{option(0, 3, 0.1), option(0, 2, 0.1), option(0, 2, 0.1)};
+  CHECK(cheapest(alike) == 1);
+  CHECK(tally(*make_ema(), alike, 10) == std::vector<int>{0, 10, 0});
+  CHECK(tally(*make_ucb(), alike, 10) == std::vector<int>{0, 10, 0});
+}
+
 TEST_CASE("selector policies: epsilon strays for its share, never to the hopeless", "[selector]") {
   const auto policy = make_epsilon(0.2);
   const auto counts = tally(*policy, {option(0, 2, 0.1), option(0, 6, 0.1), option(0, 60, 0.1)});
