@@ -49,16 +49,15 @@ TEST_CASE("Ctrl-C leaves what the jobs before it counted") {
                                                  job + "name = \"long\"\nh = 28\nw = 28\n");
   ProcessOptions options;
   options.interrupt_when = "job 2 of 2";
-  const Finished finished = run_kiln({"run", file, "--device", "opengl:0", "--repeat", "1000", "--progress", "plain",
-                                      "--set", "cache.warm=all", "--cache-dir", folder / "cache"},
-                                     options);
+  const auto [finished, cache] = run_interrupted({"run", file, "--device", "opengl:0", "--repeat", "1000", "--progress",
+                                                  "plain", "--set", "cache.warm=all"},
+                                                 options, folder);
   INFO(finished.err);
   REQUIRE(finished.status == -SIGINT);
-  const auto stats = run_kiln({"cache", "stats", "--json", "--cache-dir", folder / "cache"}).json();
+  const auto stats = run_kiln({"cache", "stats", "--json", "--cache-dir", cache}).json();
   INFO(stats.dump(2));
   CHECK(stats["processes"] == 1);
   CHECK(stats["misses"] >= 1);
-  CHECK_THAT(run_kiln({"cache", "explain", "short", "--cache-dir", folder / "cache"}).out, Contains("missed"));
-  CHECK(run_kiln({"selector", "show", "--json", "--cache-dir", folder / "cache"}).out.find("opengl") !=
-        std::string::npos);
+  CHECK_THAT(run_kiln({"cache", "explain", "short", "--cache-dir", cache}).out, Contains("missed"));
+  CHECK(run_kiln({"selector", "show", "--json", "--cache-dir", cache}).out.find("opengl") != std::string::npos);
 }

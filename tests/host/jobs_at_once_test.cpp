@@ -336,9 +336,10 @@ TEST_CASE("--jobs: one that fails fails alone, and Ctrl-C ends all that are unde
   ProcessOptions options;
   options.interrupt_when = "job 2 of 3";
   const std::string large = conv_3x3("one", {64, 28, 64}) + conv_3x3("two", {64, 28, 32}) + conv_3x3("three");
-  const Finished ended = run_kiln({"run", folder.write("large.toml", large), "--jobs", "2", "--repeat", "1000",
-                                   "--progress", "plain", "--device", "opengl:0", "--cache-dir", folder / "cache"},
-                                  options);
+  const Finished ended = run_interrupted({"run", folder.write("large.toml", large), "--jobs", "2", "--repeat", "1000",
+                                          "--progress", "plain", "--device", "opengl:0"},
+                                         options, folder)
+                             .finished;
   CHECK(ended.status == -SIGINT);
   CHECK_THAT(ended.err, Contains("interrupted: 2 of 3 jobs were started"));
 }

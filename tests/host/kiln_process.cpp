@@ -175,4 +175,17 @@ Finished run_kiln(std::vector<std::string> words, const ProcessOptions& options)
   return run_process(std::move(words), options);
 }
 
+Interrupted run_interrupted(const std::vector<std::string>& words, const ProcessOptions& options,
+                            const TemporaryFolder& folder) {
+  Interrupted ended;
+  for (int attempt = 1; attempt <= 5; ++attempt) {
+    ended.cache = folder / ("cache " + std::to_string(attempt));
+    std::vector<std::string> all = words;
+    all.insert(all.end(), {"--cache-dir", ended.cache});
+    ended.finished = run_kiln(std::move(all), options);
+    if (ended.finished.err.find("did not stop in time") == std::string::npos) break;
+  }
+  return ended;
+}
+
 }  // namespace kiln::test

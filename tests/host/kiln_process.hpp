@@ -56,4 +56,14 @@ struct ProcessOptions {
 Finished run_kiln(std::vector<std::string> words, const ProcessOptions& options = {});
 Finished run_process(std::vector<std::string> words, const ProcessOptions& options = {});
 
+struct Interrupted {
+  Finished finished;
+  std::filesystem::path cache;  // its cache folder
+};
+
+// Runs the words with --cache-dir until Kiln ends within the time that it has after a signal: a busy machine may be too
+// slow for that, and Kiln then ends without a report. Each of at most five attempts has a cache folder of its own in `folder`.
+Interrupted run_interrupted(const std::vector<std::string>& words, const ProcessOptions& options,
+                            const TemporaryFolder& folder);
+
 }  // namespace kiln::test

@@ -204,16 +204,15 @@ TEST_CASE("Ctrl-C shows the jobs that had begun, as a table and as JSON") {
                                                  job + "name = \"never\"\nh = 8\nw = 8\n");
   ProcessOptions options;
   options.interrupt_when = "job 2 of 3";
-  const std::vector<std::string> words = {"run", file,         "--device", "opengl:0",    "--repeat",
-                                          "1000", "--progress", "plain",   "--cache-dir", folder / "cache"};
-  const Finished table = run_kiln(words, options);
+  const std::vector<std::string> words = {"run", file, "--device", "opengl:0", "--repeat", "1000", "--progress", "plain"};
+  const Finished table = run_interrupted(words, options, folder).finished;
   INFO(table.err << table.out);
   CHECK(table.status == -SIGINT);
   CHECK_THAT(table.out, Contains("short") && Contains("opengl:0") && Contains("long") && !Contains("never"));
   CHECK_THAT(table.err, Contains("interrupted: 2 of 3 jobs were started, 1 finished"));
   std::vector<std::string> for_machines = words;
   for_machines.push_back("--json");
-  const Finished machine = run_kiln(for_machines, options);
+  const Finished machine = run_interrupted(for_machines, options, folder).finished;
   CHECK(machine.status == -SIGINT);
   const auto out = machine.json();
   CHECK(out["interrupted"] == true);
