@@ -379,6 +379,93 @@ TEST_CASE("simulator memory: pages are found from many threads") {
   }
 }
 
+TEST_CASE("simulator memory: memory without a cache is read and written page by page, and marked where written") {
+  struct Plain final : DeviceMemory {
+    std::optional<Fault> page(std::uint64_t address, Access access, Page& out) override {
+      asked.push_back(access);
+      if (address >= 3 * page_bytes) return Fault{FaultKind::unmapped, address, {}, "the end"};
+      out.address = address / page_bytes * page_bytes;
+      out.data = bytes.data() + out.address;
+      out.marks = access == Access::write ? marks.data() + out.address : nullptr;
+      return {};
+    }
+    void invalidate_l2() override {}
+    void write_back_l2() override {}
+    std::vector<std::byte> bytes = std::vector<std::byte>(3 * page_bytes), marks = bytes;
+    std::vector<Access> asked;
+  } memory;
+  CHECK(memory.resident(12));
+  std::vector<std::byte> written(page_bytes + 100);
+  for (std::size_t at = 0; at < written.size(); ++at) written[at] = std::byte(at % 251 + 1);
+  REQUIRE_FALSE(memory.store(page_bytes - 50, written));
+  CHECK(memory.asked == std::vector<Access>(3, Access::write));
+  for (std::size_t at = 0; at < memory.bytes.size(); ++at) {
+    const bool inside = at >= page_bytes - 50 && at < 2 * page_bytes + 50;
+    REQUIRE(memory.bytes[at] == (inside ? written[at - (page_bytes - 50)] : std::byte(0)));
+    REQUIRE(memory.marks[at] == std::byte(inside ? 1 : 0));
+  }
+  memory.asked.clear();
+  std::vector<std::byte> out(written.size());
+  REQUIRE_FALSE(memory.load(page_bytes - 50, out));
+  CHECK(out == written);
+  CHECK(memory.asked == std::vector<Access>(3, Access::read));
+  std::array<std::byte, 8> across{};
+  auto fault = memory.load(3 * page_bytes - 4, across);
+  REQUIRE(fault);
+  CHECK(fault->address == 3 * page_bytes);
+  fault = memory.store(3 * page_bytes - 4, across);
+  REQUIRE(fault);
+  CHECK(fault->address == 3 * page_bytes);
+  CHECK(memory.marks[3 * page_bytes - 1] == std::byte(1));
+  memory.asked.clear();
+  CHECK_FALSE(memory.load(9 * page_bytes, {}));  // no bytes, no access
+  CHECK_FALSE(memory.store(9 * page_bytes, {}));
+  CHECK(memory.asked.empty());
+}
+
+TEST_CASE("simulator memory: bytes and marks at every alignment and of every length, and none beside them") {
+  constexpr std::size_t room = 48;
+  alignas(8) std::array<std::byte, room> host, other;
+  for (std::size_t first = 8; first < 17; ++first) {
+    for (std::size_t count = 0; count < 24; ++count) {
+      CAPTURE(first, count);
+      for (std::size_t at = 0; at < room; ++at) host[at] = std::byte(at + 1);
+      other.fill(std::byte(0));
+      read_host(host.data() + first, {other.data() + 3, count});
+      for (std::size_t at = 0; at < room; ++at) {
+        const bool inside = at >= 3 && at < 3 + count;
+        REQUIRE(other[at] == std::byte(inside ? at - 3 + first + 1 : 0));
+      }
+      other.fill(std::byte(200));
+      write_host(host.data() + first, {other.data() + 3, count});
+      for (std::size_t at = 0; at < room; ++at) {
+        const bool inside = at >= first && at < first + count;
+        REQUIRE(host[at] == std::byte(inside ? 200 : at + 1));
+      }
+      other.fill(std::byte(0));
+      Page::mark_bytes(other.data() + first, count);
+      for (std::size_t at = 0; at < room; ++at) {
+        const bool inside = at >= first && at < first + count;
+        REQUIRE(other[at] == std::byte(inside ? 1 : 0));
+      }
+    }
+  }
+}
+
+TEST_CASE("simulator memory: marked bytes alone are written, and counted") {
+  alignas(8) std::array<std::byte, 24> host, fresh, marks;
+  for (unsigned pattern = 0; pattern < 256; ++pattern) {
+    CAPTURE(pattern);
+    host.fill(std::byte(1));
+    for (std::size_t at = 0; at < 24; ++at) {
+      fresh[at] = std::byte(100 + at);
+      marks[at] = std::byte(at < 8 ? 0 : at < 16 ? 1 : pattern >> (at - 16) & 1);
+    }
+    CHECK(write_marked(host.data(), fresh, marks) == 8 + static_cast<std::size_t>(__builtin_popcount(pattern)));
+    for (std::size_t at = 0; at < 24; ++at) REQUIRE(host[at] == (marks[at] == std::byte(1) ? fresh[at] : std::byte(1)));
+  }
+}
+
 TEST_CASE("simulator memory: a fault is one line") {
   CHECK(describe({FaultKind::unmapped, 0x8000001000, {}, "no buffer is mapped there"}) ==
         "unmapped at 0x8000001000: no buffer is mapped there");
