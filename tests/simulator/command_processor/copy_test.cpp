@@ -175,17 +175,24 @@ TEST_CASE("simulator command processor: DMA_DATA refuses what it does not know")
   constexpr std::uint32_t prefetch = 3U << 29 | 2U << 20;
   CHECK(compute(dma(prefetch, data, data, 32768)) == FaultKind::bad_state);
   CHECK(on(Ring::compute, dma(prefetch, data, data, 32768), Generation::gfx10_3) == FaultKind::invalid);
+  CHECK(compute(dma(prefetch, data, data, 32736)) == FaultKind::invalid);
+  CHECK(compute(dma(prefetch, data, data, 32737)) == FaultKind::bad_state);
+  CHECK(compute(dma(3U << 29 | 3U << 20, Bench::absent, data, 4)) == FaultKind::unmapped);  // through L2
+  CHECK(compute(dma(3U << 29 | 3U << 20, data, Bench::code, 4)) == FaultKind::permission);
 }
 
 TEST_CASE("simulator command processor: atomics act in L2") {
   struct Case {
     std::uint32_t code, before, source, compare, after;
   };
-  const Case cases[] = {{0x47, 5, 9, 0, 9},          {0x48, 5, 9, 5, 9},     {0x48, 5, 9, 6, 5},   {0x4F, 5, 9, 0, 14},
-                        {0x50, 5, 9, 0, 0xFFFFFFFC}, {0x51, ~0U, 1, 0, ~0U}, {0x52, ~0U, 1, 0, 1}, {0x53, ~0U, 1, 0, 1},
-                        {0x54, ~0U, 1, 0, ~0U},      {0x55, 6, 3, 0, 2},     {0x56, 6, 3, 0, 7},   {0x57, 6, 3, 0, 5},
-                        {0x58, 6, 6, 0, 0},          {0x58, 5, 6, 0, 6},     {0x59, 0, 6, 0, 6},   {0x59, 4, 6, 0, 3},
-                        {0x0F, 5, 9, 0, 14}};
+  const Case cases[] = {
+      {0x47, 5, 9, 0, 9},          {0x48, 5, 9, 5, 9},     {0x48, 5, 9, 6, 5},     {0x4F, 5, 9, 0, 14},
+      {0x50, 5, 9, 0, 0xFFFFFFFC}, {0x51, ~0U, 1, 0, ~0U}, {0x52, ~0U, 1, 0, 1},   {0x53, ~0U, 1, 0, 1},
+      {0x54, ~0U, 1, 0, ~0U},      {0x55, 6, 3, 0, 2},     {0x56, 6, 3, 0, 7},     {0x57, 6, 3, 0, 5},
+      {0x58, 6, 6, 0, 0},          {0x58, 5, 6, 0, 6},     {0x59, 0, 6, 0, 6},     {0x59, 4, 6, 0, 3},
+      {0x0F, 5, 9, 0, 14},         {0x51, 5, ~0U, 0, ~0U}, {0x51, 3, 5, 0, 3},     {0x53, 3, 5, 0, 5},
+      {0x53, 5, ~0U, 0, 5},        {0x52, 1, ~0U, 0, 1},   {0x54, 1, ~0U, 0, ~0U}, {0x58, 7, 6, 0, 0},
+      {0x59, 9, 6, 0, 6},          {0x59, 6, 6, 0, 5}};
   for (const Case& each : cases) {
     Bench bench;
     bench.set(0x100, each.before);
@@ -209,6 +216,51 @@ TEST_CASE("simulator command processor: atomics act in L2") {
   CHECK(compute(atomic(0x4F, Bench::code, 1, 0)) == FaultKind::permission);
   CHECK(compute(atomic(0x4F | 1U << 30, data, 1, 0)) == FaultKind::invalid);
   CHECK(compute(atomic(0x4F | 2U << 30, data, 1, 0)) == unknown);
+}
+
+TEST_CASE("simulator command processor: atomics on words of 64 bits, and operations that are none") {
+  struct Case {
+    std::uint32_t code;
+    std::uint64_t before, source, compare, after;
+  };
+  constexpr std::uint64_t high = 0x1'0000'0000;
+  const Case cases[] = {{0x67, 5, 9 * high, 0, 9 * high},
+                        {0x68, 5 + high, 9 * high, 5 + high, 9 * high},
+                        {0x68, 5 + high, 9 * high, 5, 5 + high},
+                        {0x6F, 0xFFFF'FFFF, 1, 0, high},
+                        {0x70, high, 1, 0, 0xFFFF'FFFF},
+                        {0x71, high, ~std::uint64_t{0}, 0, ~std::uint64_t{0}},
+                        {0x72, high, 5, 0, 5},
+                        {0x73, high, ~std::uint64_t{0}, 0, high},
+                        {0x74, high, 5, 0, high},
+                        {0x75, 3 * high + 3, 6 * high + 1, 0, 2 * high + 1},
+                        {0x76, 3 * high, 4 * high + 1, 0, 7 * high + 1},
+                        {0x77, 3 * high, 2 * high + 1, 0, high + 1},
+                        {0x78, 0xFFFF'FFFF, high, 0, high},
+                        {0x78, high, high, 0, 0},
+                        {0x79, high, 2 * high, 0, 0xFFFF'FFFF},
+                        {0x79, 0, 2 * high, 0, 2 * high}};
+  for (const Case& each : cases) {
+    Bench bench;
+    bench.set(0x108, Bench::low(each.before));
+    bench.set(0x10C, Bench::high(each.before));
+    bench.set(0x110, 77);
+    CHECK_FALSE(bench.run(atomic(each.code, data + 0x108, each.source, each.compare)));
+    bench.l2.write_back();
+    INFO("operation " << each.code);
+    CHECK(bench.get(0x108) == Bench::low(each.after));
+    CHECK(bench.get(0x10C) == Bench::high(each.after));
+    CHECK(bench.get(0x110) == 77);
+  }
+  for (std::uint32_t code = 0; code < 128; ++code) {
+    const std::uint32_t plain = code & 0x1F;
+    const bool known = plain == 7 || plain == 8 || (plain >= 15 && plain <= 25);
+    CAPTURE(code);
+    CHECK(compute(atomic(code, data, 1, 0)) == (known ? FaultKind::invalid : unknown));
+  }
+  CHECK(compute(atomic(0x4F, data + 4, 1, 0)) == FaultKind::invalid);
+  CHECK(compute(atomic(0x4F, data + 2, 1, 0)) == unknown);  // the field has no such bit
+  CHECK(compute(atomic(0x4F, Bench::absent, 1, 0)) == FaultKind::unmapped);
 }
 
 }  // namespace kiln::simulator

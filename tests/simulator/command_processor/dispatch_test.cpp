@@ -104,6 +104,39 @@ TEST_CASE("simulator command processor: initiator bits are those of the generati
     CHECK(with(Generation::gfx11, 1 | 1U << bit) == FaultKind::unknown_packet);
 }
 
+TEST_CASE("simulator command processor: dispatches at the limits run") {
+  const auto runs = [](const Dwords& state, std::uint32_t bits, Generation generation = Generation::gfx11) {
+    Bench bench(generation);
+    const auto fault = bench.run(Bench::sound_state(generation) + state + packet(0x15, {1, 1, 1, bits}));
+    INFO((fault ? describe(*fault) : std::string()));
+    CHECK_FALSE(fault);
+    return engine_record().dispatches.size() == 1;
+  };
+  CHECK(runs(set_sh(0xB81C, {1024, 1, 1}), 0x8005));
+  CHECK(runs(set_sh(0xB81C, {8, 8, 16}), 0x8005));
+  CHECK(runs(set_sh(0xB81C, {64 | 64U << 16, 1, 1}), 0x8007));
+  CHECK(runs(set_sh(0xB830, {1, 0xFF}), 0x8005));
+  CHECK(runs(set_sh(0xB858, {0, 0}) + set_sh(0xB864, {0, 0}) + set_sh(0xB8AC, {0, 0, 0, 1}), 0x8005));
+  // The size of a wave's scratch has 13 bits on gfx10.3 and 15 on gfx11.
+  const Dwords base = set_sh(0xB84C, {1}) + set_sh(0xB840, {1, 0});
+  CHECK(runs(base + set_sh(0xB860, {1 | 1U << 26}), 0x8005));
+  CHECK(runs(set_sh(0xB84C, {1}) + set_sh(0xB860, {1 | 1U << 24}), 0x8005, Generation::gfx10_3));
+  CHECK_THAT(
+      refusal(Bench::sound_state(Generation::gfx10_3) + set_sh(0xB84C, {1}) + set_sh(0xB860, {1 | 1U << 25}) + run_once,
+              Generation::gfx10_3),
+      Catch::Contains("TMPRING_SIZE"));
+  CHECK_THAT(refusal(Bench::sound_state() + base + set_sh(0xB860, {1}) + run_once), Catch::Contains("TMPRING_SIZE"));
+  CHECK_THAT(refusal(Bench::sound_state() + base + set_sh(0xB860, {1U << 12}) + run_once),
+             Catch::Contains("TMPRING_SIZE"));
+  CHECK_THAT(refusal(Bench::sound_state() + set_sh(0xB81C, {1025, 1, 1}) + run_once),
+             Catch::Contains("more than 1024"));
+  for (const Dwords& groups : {Dwords{0, 1, 1, 5}, Dwords{1, 1, 0, 5}}) {
+    Bench bench;
+    CHECK_FALSE(bench.run(Bench::sound_state() + packet(0x15, groups)));
+    CHECK(engine_record().dispatches.empty());
+  }
+}
+
 TEST_CASE("simulator command processor: a partial last workgroup is handed on") {
   Bench bench;
   CHECK_FALSE(
