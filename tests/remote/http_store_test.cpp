@@ -7,8 +7,12 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <fstream>
 #include <map>
 #include <mutex>
+#include <regex>
+#include <span>
 
 namespace kiln::test {
 namespace {
@@ -216,6 +220,195 @@ TEST_CASE("http store: Retry-After of an earlier answer is not that of a later f
   CHECK(store->retry_after() == 0s);
 }
 
+TEST_CASE("http store: what each status of an answer means") {
+  using remote_http::Answer;
+  struct Case {
+    long status;
+    Answer read, written;
+  };
+  for (const Case& one : {
+           Case{200, Answer::object, Answer::object},
+           Case{201, Answer::failed, Answer::object},
+           Case{202, Answer::failed, Answer::failed},
+           Case{204, Answer::failed, Answer::object},
+           Case{206, Answer::failed, Answer::failed},
+           Case{301, Answer::failed, Answer::failed},
+           Case{403, Answer::failed, Answer::failed},
+           Case{404, Answer::absent, Answer::no_folder},
+           Case{409, Answer::failed, Answer::no_folder},
+           Case{410, Answer::absent, Answer::absent},
+           Case{429, Answer::busy, Answer::busy},
+           Case{500, Answer::failed, Answer::failed},
+           Case{503, Answer::busy, Answer::busy},
+       }) {
+    INFO(one.status);
+    CHECK(remote_http::meaning_of(one.status, false) == one.read);
+    CHECK(remote_http::meaning_of(one.status, true) == one.written);
+  }
+}
+
+TEST_CASE("http store: a write that the server refuses, for now or for ever") {
+  struct Case {
+    int status;
+    StatusCode code;
+    std::string more;
+  };
+  for (const Case& one : {
+           Case{202, StatusCode::unsupported, ""},
+           Case{299, StatusCode::unsupported, ""},
+           Case{300, StatusCode::unsupported, " (redirects are not followed)"},
+           Case{399, StatusCode::unsupported, " (redirects are not followed)"},
+           Case{400, StatusCode::unsupported, ""},
+           Case{403, StatusCode::unsupported, ""},
+           Case{408, StatusCode::unavailable, ""},
+           Case{410, StatusCode::unsupported, ""},
+           Case{413, StatusCode::invalid_argument, ": object of 0 bytes is too large"},
+           Case{429, StatusCode::unavailable, ""},
+           Case{500, StatusCode::unsupported, ""},
+           Case{502, StatusCode::unavailable, ""},
+           Case{503, StatusCode::unavailable, ""},
+           Case{504, StatusCode::unavailable, ""},
+           Case{505, StatusCode::unsupported, ""},
+       }) {
+    INFO(one.status);
+    RawServer server(answering("HTTP/1.1 " + std::to_string(one.status) + " Status\r\nContent-Length: 0\r\n" +
+                               (one.status == 408 ? "Connection: close\r\n" : "") + "\r\n"));
+    const Status status = http_store(url_of(server))->put("folder/one", {}, limits_of(10s));
+    CHECK(status.code == one.code);
+    CHECK(status.message == url_of(server) + ": HTTP status " + std::to_string(one.status) + one.more);
+  }
+}
+
+// Answers requests without a body in the order of `answers`, the last one again and again, and keeps their first lines.
+struct ScriptedServer {
+  explicit ScriptedServer(std::vector<std::string> answers)
+      : server([this, answers = std::move(answers)](int connection, const std::atomic<bool>& stop) {
+          while (!stop) {
+            const std::string text = read_request(connection, stop);
+            if (text.empty()) return;
+            std::size_t place = 0;
+            {
+              const std::lock_guard lock(mutex);
+              place = std::min(requests.size(), answers.size() - 1);
+              requests.push_back(text.substr(0, text.find(" HTTP")));
+            }
+            send_text(connection, "HTTP/1.1 " + answers[place] + "\r\nContent-Length: 0\r\n\r\n");
+          }
+        }) {}
+
+  std::mutex mutex;
+  std::vector<std::string> requests;  // guarded by mutex
+  RawServer server;
+};
+
+TEST_CASE("http store: a folder that is missing is made, once") {
+  using Requests = std::vector<std::string>;
+  ScriptedServer apache({"409 Conflict", "201 Created", "201 Created"});
+  CHECK(http_store(url_of(apache.server) + "//")->put("a/b/one", {}, limits_of(10s)).text() == "ok");
+  CHECK(apache.requests == Requests{"PUT /kiln/a/b/one", "MKCOL /kiln/a/b", "PUT /kiln/a/b/one"});
+  ScriptedServer refuses({"404 Not Found"});
+  const Status refused = http_store(url_of(refuses.server))->put("a/one", {}, limits_of(10s));
+  CHECK(refused.text() == "unsupported: " + url_of(refuses.server) + ": HTTP status 404");
+  CHECK(refuses.requests == Requests{"PUT /kiln/a/one", "MKCOL /kiln/a", "PUT /kiln/a/one"});
+  ScriptedServer flat({"404 Not Found"});
+  CHECK(http_store(url_of(flat.server))->put("one", {}, limits_of(10s)).code == StatusCode::unsupported);
+  CHECK(flat.requests == Requests{"PUT /kiln/one"});
+}
+
+TEST_CASE("http store: an object of the largest size is read, whether its size is declared or not") {
+  const bool declared = GENERATE(false, true);
+  const std::string body(1000, 'x');
+  RawServer server([&](int connection, const std::atomic<bool>& stop) {
+    read_request(connection, stop);
+    send_text(connection, declared ? "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + body
+                                   : "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + body);
+  });
+  const auto store = http_store(url_of(server));
+  const auto exact = store->get("folder/one", limits_of(10s, 1000));
+  REQUIRE(exact);
+  REQUIRE(*exact);
+  CHECK((*exact)->size() == 1000);
+  const auto more = store->get("folder/one", limits_of(10s, 999));
+  REQUIRE(!more);
+  CHECK(more.error().text() == "unavailable: " + url_of(server) + ": object has more than 999 bytes");
+}
+
+TEST_CASE("http store: a failure in a batch is the batch's, and the other objects are handed over") {
+  RawServer server([&](int connection, const std::atomic<bool>& stop) {
+    while (!stop) {
+      const std::string text = read_request(connection, stop);
+      if (text.empty()) return;
+      const bool fails = text.find("/kiln/a/1 ") != std::string::npos;
+      send_text(connection, fails ? "HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n"
+                                  : "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    }
+  });
+  std::vector<std::size_t> places;
+  const Status status = http_store(url_of(server))
+                            ->get_many(std::vector<std::string>{"a/0", "a/1", "a/2"}, limits_of(10s),
+                                       [&](std::size_t place, const auto&) { places.push_back(place); });
+  CHECK(status.text() == "unavailable: " + url_of(server) + ": HTTP status 500");
+  std::ranges::sort(places);
+  CHECK(places == std::vector<std::size_t>{0, 2});
+}
+
+TEST_CASE("http store: a deadline that has passed ends the call, and takes Retry-After back") {
+  std::atomic<int> requests{0};
+  RawServer server([&](int connection, const std::atomic<bool>& stop) {
+    while (!read_request(connection, stop).empty() && !stop) {
+      if (requests++ == 0) send_text(connection, "HTTP/1.1 503 Busy\r\nRetry-After: 9\r\nContent-Length: 0\r\n\r\n");
+    }
+  });
+  const auto store = http_store(url_of(server));
+  CHECK(!store->get("folder/one", limits_of(5s)));
+  REQUIRE(store->retry_after() == 9s);
+  const auto got = store->get("folder/one", limits_of(-1s));
+  REQUIRE(!got);
+  CHECK(got.error().code == StatusCode::timeout);
+  CHECK(store->retry_after() == 0s);
+}
+
+TEST_CASE("http store: other schemes than http and https are not followed") {
+  const auto got = http_store("file:///etc")->get("passwd", limits_of(5s));
+  REQUIRE(!got);
+  CHECK(got.error().code == StatusCode::unavailable);
+}
+
+TEST_CASE("http store: TLS with a certificate of the client") {
+  class TlsNginx : public ServerProcess {
+   public:
+    TlsNginx() {
+      const std::string at = folder().string();
+      make_certificates(folder());
+      std::filesystem::create_directories(folder() / "root/kiln");
+      std::ofstream(folder() / "root/kiln/one") << "text";
+      std::ofstream(folder() / "nginx.conf")
+          << "daemon off; master_process off; pid " << at << "/pid; error_log " << at << "/error.log;\nevents {}\n"
+          << "http { access_log off; client_body_temp_path " << at << "/body; proxy_temp_path " << at
+          << "/proxy; fastcgi_temp_path " << at << "/fastcgi; uwsgi_temp_path " << at << "/uwsgi; scgi_temp_path " << at
+          << "/scgi;\nserver { listen 127.0.0.1:" << port() << " ssl; root " << at << "/root; ssl_certificate " << at
+          << "/server.crt; ssl_certificate_key " << at << "/server.key; ssl_verify_client on; ssl_client_certificate "
+          << at << "/ca.crt; } }\n";
+      start(program_named("nginx"), {"-c", at + "/nginx.conf", "-p", at, "-e", at + "/error.log"}, port());
+    }
+  };
+  const TlsNginx nginx;
+  const std::string at = nginx.folder().string(), url = "https://localhost:" + std::to_string(nginx.port()) + "/kiln";
+  const auto known = http_store(url, {{"authority", at + "/ca.crt"},
+                                      {"certificate", at + "/server.crt"},
+                                      {"private_key", at + "/server.key"}})
+                         ->get("one", limits_of(10s));
+  REQUIRE(known);
+  REQUIRE(*known);
+  CHECK((*known)->size() == 4);
+  const auto unknown = http_store(url, {{"authority", at + "/ca.crt"}})->get("one", limits_of(10s));
+  REQUIRE(!unknown);
+  CHECK_THAT(unknown.error().message, Contains("HTTP status 400"));
+  const auto untrusted = http_store(url)->get("one", limits_of(10s));
+  REQUIRE(!untrusted);
+  CHECK_THAT(untrusted.error().message, !Contains("HTTP status"));
+}
+
 TEST_CASE("http store: credentials are in the header, and never in an error") {
   std::mutex mutex;
   std::string request;
@@ -240,54 +433,6 @@ TEST_CASE("http store: bazel's layout has the digest below /ac") {
   CHECK(remote_http::path_of("folder/" + digest, "bazel") == "ac/" + digest);
   CHECK(remote_http::path_of("folder/index", "bazel") == "ac/" + sha256("folder/index").hex());
   CHECK(remote_http::path_of("folder/index", "plain") == "folder/index");
-}
-
-TEST_CASE("sigv4: the published examples") {
-  using namespace remote_http;
-  const std::string empty = sha256("").hex();
-  // Of the test suite of Signature Version 4.
-  const S3Account suite{"", "us-east-1", "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", ""};
-  CHECK(
-      authorization_of({"GET", "/", "", {{"host", "example.amazonaws.com"}, {"x-amz-date", "20150830T123600Z"}}, empty},
-                       suite, "service", "20150830T123600Z") ==
-      "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20150830/us-east-1/service/aws4_request,"
-      "SignedHeaders=host;x-amz-date,Signature=5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31");
-  // Of the documentation of S3.
-  const S3Account s3{"", "us-east-1", "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", ""};
-  CHECK_THAT(authorization_of({"GET",
-                               "/test.txt",
-                               "",
-                               {{"host", "examplebucket.s3.amazonaws.com"},
-                                {"range", "bytes=0-9"},
-                                {"x-amz-content-sha256", empty},
-                                {"x-amz-date", "20130524T000000Z"}},
-                               empty},
-                              s3, "s3", "20130524T000000Z"),
-             Contains("Signature=f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41"));
-  const std::string body = sha256("Welcome to Amazon S3.").hex();
-  CHECK_THAT(authorization_of({"PUT",
-                               "/test%24file.text",
-                               "",
-                               {{"date", "Fri, 24 May 2013 00:00:00 GMT"},
-                                {"host", "examplebucket.s3.amazonaws.com"},
-                                {"x-amz-content-sha256", body},
-                                {"x-amz-date", "20130524T000000Z"},
-                                {"x-amz-storage-class", "REDUCED_REDUNDANCY"}},
-                               body},
-                              s3, "s3", "20130524T000000Z"),
-             Contains("Signature=98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5971af0ece108bd"));
-}
-
-TEST_CASE("sigv4: the host is signed as it is sent, without the scheme's own port") {
-  using namespace remote_http;
-  const S3Account account{"", "us-east-1", "AK", "SK", ""};
-  const auto signed_for = [&](const std::string& url) {
-    return signed_headers(account, {"GET", url + "/bucket/one", sha256("").hex()}, 1'700'000'000);
-  };
-  CHECK(signed_for("https://s3.example:443") == signed_for("https://s3.example"));
-  CHECK(signed_for("http://s3.example:80") == signed_for("http://s3.example"));
-  CHECK(signed_for("http://s3.example:443") != signed_for("http://s3.example"));
-  CHECK(signed_for("https://s3.example:8443") != signed_for("https://s3.example"));
 }
 
 TEST_CASE("http store: S3 requests are signed, at the endpoint of the credentials file") {
@@ -315,6 +460,24 @@ TEST_CASE("http store: S3 requests are signed, at the endpoint of the credential
                               Contains("Authorization: AWS4-HMAC-SHA256 Credential=AK/") &&
                               Contains("/eu-1/s3/aws4_request") && Contains("x-amz-content-sha256: ") &&
                               !Contains("SK"));
+  // The signature of a write is of its method and its body.
+  CHECK(!store->put("folder/one", std::as_bytes(std::span("abc", 3)), limits_of(5s)).ok());
+  REQUIRE(requests.size() >= 2);
+  const std::string digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+  CHECK_THAT(requests[1], Contains("x-amz-content-sha256: " + digest + "\r\n"));
+  std::smatch date;
+  REQUIRE(std::regex_search(requests[1], date, std::regex("x-amz-date: ([0-9TZ]{16})\r\n")));
+  CHECK_THAT(requests[1],
+             Contains("Authorization: " +
+                      remote_http::authorization_of({"PUT",
+                                                     "/bucket/some/prefix/folder/one",
+                                                     "",
+                                                     {{"host", "127.0.0.1:" + std::to_string(server.port())},
+                                                      {"x-amz-content-sha256", digest},
+                                                      {"x-amz-date", date[1]}},
+                                                     digest},
+                                                    {"", "eu-1", "AK", "SK", ""}, "s3", date[1]) +
+                      "\r\n"));
   unsetenv("AWS_ACCESS_KEY_ID");
   CHECK_THAT(open_http_store({{}, "s3://bucket", {}, "plain"}).error().message, Contains("access_key"));
 }
