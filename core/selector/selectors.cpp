@@ -223,8 +223,9 @@ Result<Explanation> LearningSelector::explain(const ShapeBucket& bucket, std::sp
       explanation.candidates.push_back(prospect.figures());
       std::string words = statement(prospect);
       const double ratio = prospect.cost_ns() / prospects[chosen].cost_ns();
-      if (&prospect != &prospects[chosen] && std::isfinite(ratio))
+      if (&prospect != &prospects[chosen] && std::isfinite(ratio) && ratio > 0) {  // 0: nothing is known of the chosen
         words += "; x" + one_decimal(ratio) + " of the chosen";
+      }
       explanation.words.push_back(std::move(words));
     }
     const selector::Exploration& exploration = chooser_.exploration();
