@@ -67,3 +67,77 @@ TEST_CASE("sample filter: jobs of a batch share the time that they have in commo
   run.queue_ns = run.wall_ns;
   CHECK(service_ns(run) == 0);
 }
+
+TEST_CASE("sample filter: a time above the roof is an error, with both rates", "[selector]") {
+  const Effort effort{1e6};  // 1 MFLOP
+  Measurement run = run_of(0.5);
+  CHECK(check_roof(effort, device_of("one", 2), run).ok());  // exactly the roof
+  CHECK(check_roof(effort, device_of("one"), run).ok());     // it has none
+  CHECK(check_roof(effort, device_of("one", 1.5), run).text() ==
+        "internal: measured 2.000000 GFLOP/s on one, whose roof is 1.500000 GFLOP/s: the time is invalid");
+  CHECK(check_roof({1e6, 4}, device_of("one", 0.5), run).ok());
+}
+
+TEST_CASE("sample filter: a spec is above the roof where what it may save is not enough", "[selector]") {
+  Conv2dSpec spec = conv(64, 56);
+  const double gflop = flops(spec) / 1e9;
+  const Measurement second = run_of(1000);
+  spec.accuracy = Accuracy::winograd;  // four times, and sums over the padding
+  const double saving = effort_of(spec).saving;
+  CHECK(saving > 4);
+  CHECK_FALSE(is_above_roof(spec, device_of("one", gflop / saving * 1.01), second));
+  CHECK(is_above_roof(spec, device_of("one", gflop / saving * 0.99), second));
+  CHECK_FALSE(is_above_roof(spec, device_of("one", gflop), second));
+}
+
+TEST_CASE("sample filter: the first reason that applies is told", "[selector]") {
+  ShapeBucket work;
+  work.flops = 1e6;
+  const DeviceInfo device = device_of("one", 2);  // 0.5 ms at the roof
+  Measurement run = run_of(1);
+  run.prepared = run.first_run = true;
+  run.verified = false;
+  RunConditions conditions;
+  conditions.contended = true;
+  conditions.status = timed_out("late");
+  const auto found = [&] { return judge(work, device, run, conditions); };
+  CHECK(found() == Unfit::timed_out);
+  conditions.status = internal_error("broken");
+  CHECK(found() == Unfit::wrong_result);
+  run.verified = true;
+  CHECK(found() == Unfit::faulted);
+  conditions.status = {};
+  run.wall_ns = 499;
+  CHECK(found() == Unfit::too_short);
+  run.wall_ns = 500;
+  CHECK(found() == Unfit::above_roof);
+  run.wall_ns = 499'999;
+  CHECK(found() == Unfit::above_roof);
+  run.wall_ns = 500'000;  // the roof itself
+  CHECK(found() == Unfit::contended);
+  conditions.contended = false;
+  CHECK(found() == Unfit::first_run);
+  run.first_run = false;
+  CHECK(found() == Unfit::prepared);
+  run.prepared = false;
+  CHECK(found() == Unfit::fit);
+  run.verified.reset();
+  CHECK(found() == Unfit::fit);
+  work.saving = 2;
+  run.wall_ns = 250'000;
+  CHECK(found() == Unfit::fit);
+}
+
+TEST_CASE("sample filter: each reason has a name", "[selector]") {
+  const std::pair<Unfit, std::string> names[] = {{Unfit::fit, "fit"},
+                                                 {Unfit::first_run, "first_run"},
+                                                 {Unfit::prepared, "prepared"},
+                                                 {Unfit::contended, "contended"},
+                                                 {Unfit::timed_out, "timed_out"},
+                                                 {Unfit::faulted, "faulted"},
+                                                 {Unfit::wrong_result, "wrong_result"},
+                                                 {Unfit::above_roof, "above_roof"},
+                                                 {Unfit::too_short, "too_short"},
+                                                 {static_cast<Unfit>(200), "invalid"}};
+  for (const auto& [unfit, name] : names) CHECK(to_string(unfit) == name);
+}

@@ -1,4 +1,5 @@
 #include "core/selector/candidates.hpp"
+#include "support/told_trace.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -326,6 +327,131 @@ TEST_CASE("selector learning: explain gives the numbers and changes nothing", "[
   CHECK_THAT(before->words.at(1), Catch::Contains("0.45 ms run + 0.05 ms transfer"));
 }
 
+TEST_CASE("selector learning: an explanation has every part of the cost in words", "[selector]") {
+  const Fleet fleet({device_of("a"), device_of("b")});
+  SelectorContext context;
+  context.config.policy = "ema";
+  context.config.exploration = 0.025;
+  const auto selector = selector_of("learning", context);
+  for (int i = 0; i < 4; ++i) selector->record(conv(64, 56), fleet[0], run_of(5), {});
+  Measurement run = run_of(2);
+  run.tier = Tier::built;
+  run.upload_ns = 500'000;
+  RunConditions built;
+  built.build_ns = 90'000'000;
+  for (int i = 0; i < 3; ++i) selector->record(conv(64, 56), fleet[1], run, built);
+  auto all = fleet.candidates();
+  all[1].cold = true;
+  all[1].queue_wait_ns = 6'000'000;
+  JobTerms terms;
+  terms.repeat = 3;
+  const auto explained = selector->explain(conv(64, 56), all, terms);
+  REQUIRE(explained);
+  CHECK(explained->bucket == "conv2d 3x3 dense direct f32 @28.0/21");
+  CHECK(explained->choice.candidate == 0);
+  REQUIRE(explained->words.size() == 4);
+  CHECK(explained->words[0] ==
+        "would choose a: a: 5 ms expected (4 runs), b: 2 ms expected (3 runs) + 6 ms queue + 90 ms build shared by 3 "
+        "runs");
+  CHECK(explained->words[1] == "a: 5 ms = 5 ms run (4 runs, within x1.0)");
+  CHECK(explained->words[2] ==
+        "b: 34 ms = 1.5 ms run + 0.5 ms transfer + 6 ms queue + 90 ms build ÷ 3 runs (3 runs, within x1.0); x6.8 of "
+        "the chosen");
+  CHECK(explained->words[3] == "exploration may take 2.5 % of the time; in this process it took 0 ms of 26 ms");
+}
+
+TEST_CASE("selector learning: an explanation of what is not known yet, and of looks", "[selector]") {
+  const Fleet fleet({device_of("a"), device_of("b")});
+  const auto selector = learning("ema");
+  CHECK(selector->select(conv(64, 56), fleet.candidates(), {})->candidate == 0);
+  selector->record(conv(64, 56), fleet[0], run_of(5), {});
+  CHECK(selector->select(conv(64, 56), fleet.candidates(), {})->candidate == 1);
+  const auto explained = selector->explain(conv(64, 56), fleet.candidates(), {});
+  REQUIRE(explained);
+  REQUIRE(explained->words.size() == 4);
+  CHECK_THAT(explained->words[1],
+             Catch::StartsWith("a: 5 ms = 5 ms run (1 run, within x") && Catch::EndsWith(", looks 1)"));
+  CHECK(explained->words[2] == "b: not measured yet, and no estimate is possible");
+  CHECK(explained->candidates[1].looks == 1);
+}
+
+TEST_CASE("selector learning: each decision is told to a trace, with its figures", "[selector]") {
+  const Fleet fleet({device_of("a"), device_of("b")});
+  ToldTrace trace;
+  SelectorContext context;
+  context.config.policy = "ema";
+  context.trace = &trace;
+  const auto selector = selector_of("learning", context);
+  Measurement run = run_of(2);
+  run.tier = Tier::built;
+  run.upload_ns = 500'000;
+  RunConditions built;
+  built.build_ns = 90'000'000;
+  for (int i = 0; i < 4; ++i) {
+    selector->record(conv(64, 56), fleet[0], run_of(5), {});
+    selector->record(conv(64, 56), fleet[1], run, built);
+  }
+  auto all = fleet.candidates();
+  all[1].cold = true;
+  all[1].queue_wait_ns = 6'000'000;
+  CHECK(trace.events().empty());
+  REQUIRE(selector->select(conv(64, 56), all, {}));
+  const auto events = trace.events();
+  REQUIRE(events.size() == 1);
+  CHECK(events[0].area == TraceArea::selector);
+  CHECK(events[0].name == "decision");
+  CHECK_FALSE(events[0].end_ns);
+  CHECK(events[0].words == std::map<std::string, std::string>{{"bucket", "conv2d 3x3 dense direct f32 @28.0/21"},
+                                                              {"chosen", "a"},
+                                                              {"ground", "policy"},
+                                                              {"a evidence", "4 runs"},
+                                                              {"b evidence", "4 runs"}});
+  const std::map<std::string, double> expected{
+      {"a cost_ms", 5},  {"a run_ms", 5},   {"a transfer_ms", 0},   {"a queue_ms", 0}, {"a build_ms", 0},
+      {"b cost_ms", 98}, {"b run_ms", 1.5}, {"b transfer_ms", 0.5}, {"b queue_ms", 6}, {"b build_ms", 90}};
+  REQUIRE(events[0].numbers.size() == expected.size());
+  for (const auto& [name, number] : expected) {
+    CAPTURE(name);
+    REQUIRE(events[0].numbers.contains(name));
+    CHECK(events[0].numbers.at(name) == Approx(number).margin(1e-9));
+  }
+}
+
+TEST_CASE("selector learning: a device that changed is told once", "[selector]") {
+  const auto [before, after, words] = GENERATE(table<double, double, std::string>(
+      {{2, 20, "device one: conv2d 3x3 dense direct f32 @28.0/21 has become slower: now "},
+       {20, 2, "device one: conv2d 3x3 dense direct f32 @28.0/21 has become faster: now "}}));
+  Lines lines;
+  const Fleet fleet({device_of("one")});
+  const auto selector = learning("ema", 0.02, {&lines, LogLevel::info});
+  for (int i = 0; i < 30; ++i) selector->record(conv(64, 56), fleet[0], run_of(before), {});
+  CHECK(lines.all.empty());
+  for (int i = 0; i < 10; ++i) selector->record(conv(64, 56), fleet[0], run_of(after), {});
+  REQUIRE(lines.all.size() == 1);
+  CHECK(lines.all[0] == words + (after > before ? "20 ms" : "2 ms"));
+}
+
+TEST_CASE("selector learning: a build is learned where it was alone and ended well", "[selector]") {
+  const Fleet fleet({device_of("a"), device_of("b")});
+  RunConditions conditions;
+  conditions.build_ns = 90'000'000;
+  double build_ms = 0;
+  Measurement run = run_of(2);
+  run.tier = Tier::built;
+  SECTION("alone") { build_ms = 90; }
+  SECTION("beside others") { conditions.contended = true; }
+  SECTION("of a run that failed") { conditions.status = internal_error("broken"); }
+  SECTION("of a program that came from elsewhere") { run.tier = Tier::disk, build_ms = 90; }
+  const auto selector = learning("ema");
+  for (int i = 0; i < 4; ++i) selector->record(conv(64, 56), fleet[0], run_of(2), {});
+  selector->record(conv(64, 56), fleet[0], run, conditions);
+  auto all = fleet.candidates();
+  all[0].cold = true;
+  const auto explained = selector->explain(conv(64, 56), all, {});
+  REQUIRE(explained);
+  CHECK(explained->candidates[0].build_ns == Approx(build_ms * 1e6));
+}
+
 TEST_CASE("selector learning: any thread may select and record", "[selector]") {
   const Fleet fleet({device_of("one"), device_of("two")});
   const auto selector = learning();
@@ -348,6 +474,20 @@ TEST_CASE("selector learning: a wrong configuration is refused with the expected
   std::string expected;
   SECTION("policy") { context.config.policy = "luck", expected = "ema, epsilon, ucb or thompson"; }
   SECTION("ema_alpha") { context.config.ema_alpha = 0, expected = "more than 0 and at most 1"; }
+  SECTION("ema_alpha above 1") { context.config.ema_alpha = 1.01, expected = "ema_alpha = 1.010000"; }
+  SECTION("ema_alpha, no number") { context.config.ema_alpha = std::nan(""), expected = "more than 0 and at most 1"; }
   SECTION("exploration") { context.config.exploration = 1.5, expected = "0 to 1"; }
+  SECTION("exploration below 0") { context.config.exploration = -0.01, expected = "exploration = -0.010000"; }
   CHECK_THROWS_WITH(selector_of("learning", context), Catch::Contains("invalid_argument") && Catch::Contains(expected));
+}
+
+TEST_CASE("selector learning: the ends of what a configuration may say", "[selector]") {
+  SelectorContext context;
+  for (const double exploration : {0.0, 1.0}) {
+    for (const double ema_alpha : {0.001, 1.0}) {
+      context.config.exploration = exploration;
+      context.config.ema_alpha = ema_alpha;
+      CHECK_NOTHROW(selector_of("learning", context));
+    }
+  }
 }

@@ -132,6 +132,153 @@ TEST_CASE("selector model: a comparison by one shape has these values", "[select
   CHECK(model.compared(bucket, device_of("new"), fast, known).evidence == Evidence::nothing);
 }
 
+namespace {
+
+ShapeBucket sized(const std::string& family, double flops) {
+  ShapeBucket made;
+  made.operation = "o";
+  made.family = family;
+  made.shape = family + " @" + std::to_string(flops);
+  made.flops = flops;
+  return made;
+}
+
+}  // namespace
+
+// By hand: the weight of a shape is exp(-octaves² / 32), half of it for another family; the guessed deviation of 1/2
+// counts as two shapes.
+TEST_CASE("selector model: a comparison weighs shapes by distance and family", "[selector]") {
+  const DeviceInfo fast = device_of("fast"), slow = device_of("slow");
+  Estimate known;
+  known.evidence = Evidence::own;
+  known.log_ns = std::log(3e6);
+  const auto learned = [&](const std::vector<std::pair<ShapeBucket, double>>& shapes) {
+    PerformanceModel model(0.1);
+    for (const auto& [bucket, ratio] : shapes) {
+      model.learn_run(bucket, fast, 1e6, 0);
+      model.learn_run(bucket, slow, ratio * 1e6, 0);
+    }
+    return model;
+  };
+  const ShapeBucket bucket = sized("f", 1e9);
+  // Half a shape says nothing.
+  CHECK(learned({{sized("g", 1e9), 4}}).compared(bucket, slow, fast, known).evidence == Evidence::nothing);
+  const Estimate others = learned({{sized("g", 1e9), 4}, {sized("h", 1e9), 4}}).compared(bucket, slow, fast, known);
+  CHECK(others.shapes == 2);
+  CHECK(std::exp(others.log_ns) == Approx(12e6));
+  CHECK(others.log_deviation == Approx(0.7071067811865476));
+  const Estimate far = learned({{sized("f", 16e9), 4}}).compared(bucket, slow, fast, known);
+  CHECK(far.log_deviation == Approx(0.9079).epsilon(1e-4));
+  const Estimate near = learned({{sized("f", 1e9 / 16), 4}}).compared(bucket, slow, fast, known);
+  CHECK(near.log_deviation == Approx(0.9079).epsilon(1e-4));
+  const Estimate spread =
+      learned({{sized("f", 1e9), 2}, {sized("f", 1.000001e9), 8}}).compared(bucket, slow, fast, known);
+  CHECK(spread.shapes == 2);
+  CHECK(std::exp(spread.log_ns) == Approx(12e6));
+  CHECK(spread.log_deviation == Approx(0.8546656).epsilon(1e-5));
+  // Work without FLOPs has no distance, and shapes without FLOPs have no say.
+  ShapeBucket unsized = sized("f", 0);
+  CHECK(learned({{sized("f", 16e9), 4}}).compared(unsized, slow, fast, known).log_deviation ==
+        Approx(0.7071067811865476));
+  CHECK(learned({{unsized, 4}}).compared(bucket, slow, fast, known).evidence == Evidence::nothing);
+}
+
+TEST_CASE("selector model: first runs are compared with first runs where a device has no others", "[selector]") {
+  const DeviceInfo fast = device_of("fast"), slow = device_of("slow");
+  const ShapeBucket bucket = sized("f", 1e9);
+  Estimate known;
+  known.evidence = Evidence::own;
+  known.log_ns = std::log(3e6);
+  PerformanceModel model(0.1);
+  model.learn_first(bucket, fast, 1e6);
+  CHECK(model.compared(bucket, slow, fast, known).evidence == Evidence::nothing);
+  model.learn_run(bucket, slow, 7e6, 0);
+  CHECK(model.compared(bucket, slow, fast, known).evidence == Evidence::nothing);
+  CHECK(model.compared(bucket, fast, slow, known).evidence == Evidence::nothing);
+  model.learn_first(bucket, slow, 5e6);
+  CHECK(std::exp(model.compared(bucket, slow, fast, known).log_ns) == Approx(15e6));
+  model.learn_run(bucket, fast, 3.5e6, 0);
+  CHECK(std::exp(model.compared(bucket, slow, fast, known).log_ns) == Approx(6e6));
+}
+
+// By hand: 0.3 for scaling, two octaves, 0.5 for first runs.
+TEST_CASE("selector model: another shape is expected by steady runs, else by first runs, of this driver alone",
+          "[selector]") {
+  PerformanceModel model(0.1);
+  const DeviceInfo device = device_of("d");
+  DeviceInfo other_driver = device, next_device = device_of("e");
+  other_driver.driver_identity = {{"version", "2"}};
+  ShapeBucket next_operation = sized("f", 1e9);
+  next_operation.operation = "p";
+  for (const DeviceInfo& other : {other_driver, next_device}) model.learn_run(sized("f", 1e9), other, 1e6, 0);
+  model.learn_run(next_operation, device, 1e6, 0);
+  const ShapeBucket unseen = sized("f", 4e9);
+  CHECK(model.estimate(unseen, device).evidence == Evidence::nothing);
+  model.count_look(sized("f", 2e9), device);
+  CHECK(model.estimate(unseen, device).evidence == Evidence::nothing);
+  model.learn_first(sized("f", 1e9), device, 8e6);
+  const Estimate first = model.estimate(unseen, device);
+  CHECK(first.evidence == Evidence::regression);
+  CHECK(first.shapes == 1);
+  CHECK(std::exp(first.log_ns) == Approx(32e6));
+  CHECK(first.log_deviation == Approx(std::sqrt(0.3 * 0.3 + 0.5 * 0.5 + 0.5 * 0.5)));
+  model.learn_run(sized("f", 2e9), device, 3e6, 0);
+  const Estimate steady = model.estimate(unseen, device);
+  CHECK(steady.shapes == 1);
+  CHECK(std::exp(steady.log_ns) == Approx(6e6));
+  CHECK(steady.log_deviation == Approx(std::hypot(0.3, 0.25)));
+  CHECK(model.estimate(sized("f", 0), device).evidence == Evidence::nothing);
+}
+
+TEST_CASE("selector model: first runs of the bucket itself, scaled within it", "[selector]") {
+  PerformanceModel model(0.1);
+  const DeviceInfo device = device_of("d");
+  ShapeBucket bucket = sized("f", 1e9);
+  model.learn_first(bucket, device, 4e6);
+  model.learn_first(bucket, device, 4e6);
+  bucket.flops = 2e9;
+  const Estimate first = model.estimate(bucket, device);
+  CHECK(first.evidence == Evidence::first);
+  CHECK(first.runs == 2);
+  CHECK(std::exp(first.log_ns) == Approx(8e6));
+  CHECK(first.log_deviation == 0.5);
+  CHECK(first.transfer_ns == 0);
+  CHECK(first.first_extra_ns == 0);
+  CHECK_FALSE(first.drifted);
+  bucket.flops = 0;  // unknown: as it was
+  CHECK(std::exp(model.estimate(bucket, device).log_ns) == Approx(4e6));
+  // First runs that were no slower than later ones cost nothing more.
+  model.learn_run(bucket, device, 5e6, 0.5);
+  CHECK(model.estimate(bucket, device).first_extra_ns == 0);
+  CHECK(model.estimate(bucket, device).transfer_ns == 0);  // less than a nanosecond is none
+}
+
+TEST_CASE("selector model: a fingerprint is of every name and value of a device's identities", "[selector]") {
+  DeviceInfo device = device_of("d");
+  device.driver_identity.clear();
+  CHECK(fingerprint(device) == "driver 1");
+  std::vector<std::string> all;
+  const auto take = [&](std::vector<std::pair<std::string, std::string>> of_device,
+                        std::vector<std::pair<std::string, std::string>> of_driver,
+                        std::vector<std::pair<std::string, std::string>> of_speed) {
+    device.device_identity = std::move(of_device);
+    device.driver_identity = std::move(of_driver);
+    device.speed_identity = std::move(of_speed);
+    all.push_back(fingerprint(device));
+    REQUIRE(all.back().size() == 18);
+    CHECK(all.back().starts_with("driver 1 #"));
+    CHECK(all.back().find_first_not_of("0123456789abcdef", 10) == std::string::npos);
+    CHECK(all.back() == fingerprint(device));
+  };
+  take({}, {{"ab", "c"}}, {});
+  take({}, {{"a", "bc"}}, {});
+  take({}, {{"ab", "d"}}, {});
+  take({{"x", "y"}}, {{"ab", "c"}}, {});
+  take({}, {{"ab", "c"}}, {{"x", "z"}});
+  std::ranges::sort(all);
+  CHECK(std::ranges::adjacent_find(all) == all.end());
+}
+
 // By hand: 0.3 for scaling, 0.25 an octave, 0.7 for another family, as orthogonal errors.
 TEST_CASE("selector model: one point is scaled by its rate, and is the less certain the farther it is", "[selector]") {
   RunPoint point{1e9, 1e6, std::log(1e6), true};

@@ -13,7 +13,9 @@
 #include <cmath>
 #include <fstream>
 #include <sstream>
+#include <string>
 #include <thread>
+#include <vector>
 
 using namespace kiln;
 using namespace kiln::test;
@@ -146,6 +148,96 @@ TEST_CASE("selector replay: lines that make no sense are left out, each with the
   const auto none = replay_selector_log(folder.path() / "nothing", {});
   REQUIRE_FALSE(none);
   CHECK(none.error().code == StatusCode::not_found);
+}
+
+TEST_CASE("selector replay: the reason for which a record is left out", "[selector]") {
+  const auto refused = [](std::string record, const std::string& from = {}, const std::string& to = {}) {
+    if (!from.empty()) {
+      const std::size_t at = record.find(from);
+      REQUIRE(at != std::string::npos);
+      record.replace(at, from.size(), to);
+    }
+    const TemporaryFolder folder;
+    std::ofstream(folder.path() / "selector.log") << decided("a", 1, {}) << record << decided("c", 0, {});
+    const auto log = selector::read_decisions(folder.path());
+    REQUIRE(log);
+    CHECK(log->decisions.size() + log->rejected.size() == 3);
+    return log->rejected.empty() ? "none" : log->rejected[0].text();
+  };
+  const std::string good = decided("b", 1, {});
+  const std::string fault = "line 2: field: expected a decision or an outcome, found ";
+  CHECK(refused(good) == "none");
+  CHECK(refused(good, R"("chosen":1)", R"("chosen":2)") == fault + "chosen 2 of 2");
+  CHECK(refused(good, "[0.5,0.5]", "[0.5]") == fault + "1 propensities for 2 options");
+  CHECK(refused(good, "[0.5,0.5]", "[0.5,-0.1]") == fault + "propensity -0.100000");
+  CHECK(refused(good, "[0.5,0.5]", "[0.5,1.01]") == fault + "propensity 1.010000");
+  CHECK(refused(good, "[0.5,0.5]", "[0,1]") == "none");
+  CHECK(refused(good, R"("options":[0,1],"propensities":[0.5,0.5])", R"("options":[0],"propensities":[1])") ==
+        fault + "the chosen device is not a candidate");
+  CHECK(refused(good, R"("options":[0,1],"propensities":[0.5,0.5])", R"("options":[],"propensities":[])") == "none");
+  CHECK_THAT(refused(good, R"("options":[0,1])", R"("options":[0,2])"), Catch::StartsWith(fault));
+  CHECK_THAT(refused(good, R"("ground")", R"("grounds")"), Catch::StartsWith(fault));
+  CHECK_THAT(refused(good, R"("runs":50)", R"("runs":"x")"), Catch::StartsWith(fault));
+  CHECK(refused("[1]\n") == "line 2: json: expected an object, found [1]");
+  CHECK(refused(std::string(100, 'x') + "\n") == "line 2: json: expected an object, found " + std::string(60, 'x'));
+  const std::string longest = std::string((1 << 20) - good.size() + 1, ' ') + good;  // the line end is no part of it
+  CHECK(refused(longest) == "none");
+  CHECK(refused(" " + longest) == "line 2: size: expected 1048576 bytes at most, found 1048577");
+}
+
+TEST_CASE("selector log: what a decision and its outcome are recorded as", "[selector]") {
+  const TemporaryFolder folder;
+  const Fleet fleet({device_of("one"), device_of("two")});
+  {
+    const auto selector = selector_of("learning", logging(folder.path()));
+    JobTerms terms;
+    terms.repeat = 3;
+    selector->record(conv(64, 56), fleet[0], run_of(3), {});  // nothing was decided
+    REQUIRE(selector->select(conv(64, 56), Fleet({device_of("one")}).candidates(), terms));
+    selector->record(conv(64, 28), fleet[0], run_of(4), {});  // of another shape
+    selector->record(conv(64, 56), fleet[1], run_of(5), {});  // of another device
+    RunConditions beside, broken;
+    beside.contended = true;
+    broken.status = internal_error("broken");
+    selector->record(conv(64, 56), fleet[0], run_of(6), beside);
+    selector->record(conv(64, 56), fleet[0], run_of(7), {});
+    REQUIRE(selector->select(conv(64, 56), Fleet({device_of("one")}).candidates(), terms));
+    selector->record(conv(64, 56), fleet[0], run_of(8), broken);
+    selector->record(conv(64, 56), fleet[0], run_of(9), {});  // the job ended with the run before
+  }
+  std::ifstream log(folder.path() / "selector.log");
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(log, line);) lines.push_back(line);
+  REQUIRE(lines.size() == 5);
+  CHECK_THAT(lines[0], Catch::Contains(R"("bucket":"conv2d 3x3 dense direct f32 @28.0/21")") &&
+                           Catch::Contains(R"("ground":"only one")") && Catch::Contains(R"("chosen":0)") &&
+                           Catch::Contains(R"("repeat":3)") && Catch::Contains(R"("options":[])") &&
+                           Catch::Contains(R"("propensities":[])") && Catch::Contains(R"("device":"one")") &&
+                           Catch::Contains(R"("runs":1)") && Catch::Contains(R"("fixed_ns":0.0)"));
+  CHECK_THAT(lines[1], Catch::Contains(R"("ns":6000000.0)") && Catch::Contains(R"("unfit":"contended")"));
+  CHECK_THAT(lines[2], Catch::Contains(R"("ns":7000000.0)") && Catch::Contains(R"("unfit":"fit")"));
+  CHECK_THAT(lines[4], Catch::Contains(R"("ns":8000000.0)") && Catch::Contains(R"("unfit":"faulted")"));
+  const auto read = selector::read_decisions(folder.path());
+  REQUIRE(read);
+  REQUIRE(read->decisions.size() == 2);
+  CHECK(read->decisions[0].fit_ns == std::vector<double>{7e6});
+  CHECK(read->decisions[1].fit_ns.empty());
+}
+
+TEST_CASE("selector log: a file that cannot be read is an error, and that there is none another one", "[selector]") {
+  const TemporaryFolder folder;
+  const auto none = selector::read_decisions(folder.path());
+  REQUIRE_FALSE(none);
+  CHECK(none.error().text() ==
+        "not_found: " + folder.path().string() + ": no decision log exists. Set [selector] log = true to record one");
+  std::ofstream(folder.path() / "selector.log.1") << decided("a", 1, {});
+  const auto older = selector::read_decisions(folder.path());  // the older one is enough
+  REQUIRE(older);
+  CHECK(older->decisions.size() == 1);
+  std::filesystem::create_directory(folder.path() / "selector.log");
+  const auto unreadable = selector::read_decisions(folder.path());
+  REQUIRE_FALSE(unreadable);
+  CHECK(unreadable.error().code != StatusCode::not_found);
 }
 
 TEST_CASE("selector log: a run is the outcome of its own job's decision", "[selector]") {
