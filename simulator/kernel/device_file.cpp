@@ -204,7 +204,6 @@ Answer DeviceFile::reserve(drm_amdgpu_vm& vm) {
   if (vm.in.op != AMDGPU_VM_OP_RESERVE_VMID && vm.in.op != AMDGPU_VM_OP_UNRESERVE_VMID) {
     return refuse(EINVAL, "address space operation " + std::to_string(vm.in.op));
   }
-  vmid_reserved_ = vm.in.op == AMDGPU_VM_OP_RESERVE_VMID;
   vm = {};
   return {};
 }

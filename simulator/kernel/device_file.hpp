@@ -60,7 +60,6 @@ class DeviceFile {
   ContextTable contexts_;
   SyncObjectTable sync_objects_;
   Fences jobs_;  // that have not ended
-  bool vmid_reserved_ = false;
 };
 
 // The information queries of the driver.

@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -262,6 +263,243 @@ TEST_CASE("simulated kernel: lists of buffers live under handles") {
   CHECK(operate(AMDGPU_BO_LIST_OP_DESTROY, gone, 0) == 0);
   CHECK(operate(AMDGPU_BO_LIST_OP_UPDATE, handle, buffer) == ENOENT);
   CHECK(operate(9, handle, buffer) == EINVAL);
+}
+
+TEST_CASE("simulated kernel: what a buffer may be, and what it may not") {
+  struct Case {
+    std::uint64_t bytes, alignment, domains, flags;
+    int error;
+  };
+  constexpr std::uint64_t most = 1ULL << 47, vram = AMDGPU_GEM_DOMAIN_VRAM;
+  const Case cases[] = {
+      {1, 0, vram, 0, 0},
+      {most, 0, vram, 0, ENOMEM},  // a size like others, but no heap is as large
+      {most + 1, 0, vram, 0, EINVAL},
+      {4096, 1, vram, 0, 0},
+      {4096, 1 << 21, vram, 0, 0},
+      {4096, (1 << 21) + 1, vram, 0, EINVAL},
+      {4096, 0, AMDGPU_GEM_DOMAIN_CPU, 0, 0},
+      {4096, 0, vram | AMDGPU_GEM_DOMAIN_GTT | AMDGPU_GEM_DOMAIN_CPU, 0, 0},
+      {4096, 0, vram | AMDGPU_GEM_DOMAIN_GWS, 0, EINVAL},
+      {4096, 0, vram | AMDGPU_GEM_DOMAIN_OA, 0, EINVAL},
+      {4096, 0, vram, 0x10CF, 0},  // all that are known
+      {4096, 0, vram, 1 << 4, EINVAL},
+      {4096, 0, vram, AMDGPU_GEM_CREATE_VRAM_CONTIGUOUS, EINVAL},
+      {4096, 0, vram, 1 << 8, EINVAL},
+      {4096, 0, vram, 1 << 11, EINVAL},
+      {4096, 0, vram, 1 << 13, EINVAL},
+  };
+  TestDevice device;
+  TestFile file(device);
+  for (const Case& one : cases) {
+    CAPTURE(one.bytes, one.alignment, one.domains, one.flags);
+    CHECK(file.try_buffer({one.bytes, one.alignment, one.domains, one.flags}) == one.error);
+  }
+}
+
+TEST_CASE("simulated kernel: a heap is given away to its last page, and a buffer's end gives it back") {
+  TestDevice device;
+  TestFile file(device);
+  constexpr std::uint64_t gtt = 16'746'784'768 / 4096 * 4096;  // whole pages of it
+  const std::uint32_t page = file.buffer(4096, AMDGPU_GEM_DOMAIN_GTT);
+  CHECK(file.try_buffer({gtt - 4095, 0, AMDGPU_GEM_DOMAIN_GTT, 0}) == ENOMEM);
+  const std::uint32_t rest = file.buffer(gtt - 4096, AMDGPU_GEM_DOMAIN_GTT);
+  CHECK(file.try_buffer({1, 0, AMDGPU_GEM_DOMAIN_CPU, 0}) == ENOMEM);
+  CHECK(file.try_buffer({1, 0, AMDGPU_GEM_DOMAIN_VRAM, 0}) == 0);
+  CHECK(device.device->heap_use->gtt == gtt);
+  CHECK(device.device->heap_use->vram == 4096);
+  CHECK(file.close(page) == 0);
+  CHECK(file.try_buffer({1, 0, AMDGPU_GEM_DOMAIN_CPU, 0}) == 0);
+  CHECK(file.close(rest) == 0);
+  CHECK(device.device->heap_use->gtt == 4096);
+}
+
+TEST_CASE("simulated kernel: places in the device file follow each other, and lie out of a program's way") {
+  TestDevice device;
+  TestFile file(device);
+  const auto place = [&](std::uint32_t handle) {
+    union drm_amdgpu_gem_mmap map {};
+    map.in.handle = handle;
+    REQUIRE(file.control(DRM_IOCTL_AMDGPU_GEM_MMAP, map) == 0);
+    return map.out.addr_ptr;
+  };
+  const std::uint32_t first = file.buffer(8193), second = file.buffer(4096);
+  CHECK(place(first) == 0x1'0000'0000);
+  CHECK(place(second) == 0x1'0000'3000);
+  DeviceFile::Backing backing;
+  CHECK(file.file.find_backing(0xFFFF'F000, 4096, backing) == EINVAL);
+  CHECK(file.file.find_backing(0x1'0000'2000, 4097, backing) == EINVAL);
+  REQUIRE(file.file.find_backing(0x1'0000'2000, 4096, backing) == 0);
+  CHECK(backing.offset == 8192);
+  rlimit limit{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &limit) == 0);
+  if (limit.rlim_cur > 2048) CHECK(backing.fd >= 1024);
+  REQUIRE(file.file.find_backing(0x1'0000'3000, 4096, backing) == 0);
+  CHECK(backing.offset == 0);
+  CHECK(file.file.find_backing(0x1'0000'4000, 1, backing) == EINVAL);
+  CHECK_THAT(device.journal(),
+             Catch::Contains("mapping of the device at 0x100004000 of 0x1 bytes: no buffer lies there"));
+}
+
+TEST_CASE("simulated kernel: operations on buffers that make no sense are refused") {
+  TestDevice device;
+  TestFile file(device);
+  const std::uint32_t handle = file.buffer();
+  drm_amdgpu_gem_create_in facts{};
+  const auto address = reinterpret_cast<std::uint64_t>(&facts);
+  const auto operate = [&](std::uint32_t of, std::uint32_t operation, std::uint64_t value) {
+    drm_amdgpu_gem_op in{of, operation, value};
+    return file.control(DRM_IOCTL_AMDGPU_GEM_OP, in);
+  };
+  constexpr std::uint32_t get = AMDGPU_GEM_OP_GET_GEM_CREATE_INFO, place = AMDGPU_GEM_OP_SET_PLACEMENT;
+  CHECK(operate(99, get, address) == ENOENT);
+  CHECK(operate(handle, get, 0) == EFAULT);
+  CHECK(operate(handle, place, 0) == EINVAL);
+  CHECK(operate(handle, place, AMDGPU_GEM_DOMAIN_GDS) == EINVAL);
+  CHECK(operate(handle, place, AMDGPU_GEM_DOMAIN_CPU | AMDGPU_GEM_DOMAIN_GTT) == 0);
+  REQUIRE(operate(handle, get, address) == 0);
+  CHECK(facts.domains == (AMDGPU_GEM_DOMAIN_CPU | AMDGPU_GEM_DOMAIN_GTT));
+
+  CHECK(set_metadata(file, 99, 4, 0) == ENOENT);
+  CHECK(set_metadata(file, handle, 256, 7) == 0);
+  drm_amdgpu_gem_metadata metadata{};
+  metadata.handle = handle;
+  metadata.op = 3;
+  CHECK(file.control(DRM_IOCTL_AMDGPU_GEM_METADATA, metadata) == EINVAL);
+  metadata.op = AMDGPU_GEM_METADATA_OP_SET_METADATA;
+  metadata.data.flags = 5;
+  metadata.data.data_size_bytes = 8;
+  for (auto& word : metadata.data.data) word = 9;
+  REQUIRE(file.control(DRM_IOCTL_AMDGPU_GEM_METADATA, metadata) == 0);
+  metadata = {};
+  metadata.handle = handle;
+  metadata.op = AMDGPU_GEM_METADATA_OP_GET_METADATA;
+  REQUIRE(file.control(DRM_IOCTL_AMDGPU_GEM_METADATA, metadata) == 0);
+  CHECK(metadata.data.flags == 5);
+  CHECK(metadata.data.tiling_info == 0);
+  CHECK(metadata.data.data_size_bytes == 8);
+  CHECK(metadata.data.data[1] == 9);
+  CHECK(metadata.data.data[2] == 0);
+
+  union drm_amdgpu_gem_wait_idle wait {};
+  wait.in = {99, 0, 0};
+  CHECK(file.control(DRM_IOCTL_AMDGPU_GEM_WAIT_IDLE, wait) == ENOENT);
+  wait.in = {handle, 1, 0};
+  CHECK(file.control(DRM_IOCTL_AMDGPU_GEM_WAIT_IDLE, wait) == EINVAL);
+  wait.in = {handle, 0, 0};
+  REQUIRE(file.control(DRM_IOCTL_AMDGPU_GEM_WAIT_IDLE, wait) == 0);
+  CHECK(wait.out.status == 0);
+  CHECK(wait.out.domain == AMDGPU_GEM_DOMAIN_VRAM);
+}
+
+TEST_CASE("simulated kernel: a buffer that is always valid is idle when every job of its file has ended") {
+  TestDevice device;
+  TestFile file(device);
+  const std::uint32_t always = file.buffer(4096, AMDGPU_GEM_DOMAIN_GTT, AMDGPU_GEM_CREATE_VM_ALWAYS_VALID);
+  const std::uint32_t other = file.buffer(), context = file.context();
+  const auto busy = [&](std::uint32_t handle, std::uint64_t timeout) {
+    union drm_amdgpu_gem_wait_idle wait {};
+    wait.in = {handle, 0, timeout};
+    REQUIRE(file.control(DRM_IOCTL_AMDGPU_GEM_WAIT_IDLE, wait) == 0);
+    return wait.out.status == 1;
+  };
+  device.engine->close_gate();
+  REQUIRE(TestSubmission(context, base).submit(file) == 0);
+  CHECK(busy(always, 0));
+  CHECK_FALSE(busy(other, 0));
+  device.engine->open_gate();
+  CHECK_FALSE(busy(always, static_cast<std::uint64_t>(in_ms(10'000))));
+}
+
+TEST_CASE("simulated kernel: memory of the program is neither mapped again, nor shared, nor placed") {
+  TestDevice device;
+  TestFile file(device);
+  void* memory = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(memory != MAP_FAILED);
+  drm_amdgpu_gem_userptr user{reinterpret_cast<std::uint64_t>(memory), 0, AMDGPU_GEM_USERPTR_READONLY, 0};
+  CHECK(file.control(DRM_IOCTL_AMDGPU_GEM_USERPTR, user) == EINVAL);
+  user.size = 4096;
+  REQUIRE(file.control(DRM_IOCTL_AMDGPU_GEM_USERPTR, user) == 0);
+  union drm_amdgpu_gem_mmap map {};
+  map.in.handle = user.handle;
+  CHECK(file.control(DRM_IOCTL_AMDGPU_GEM_MMAP, map) == EPERM);
+  map.in.handle = file.buffer(4096, AMDGPU_GEM_DOMAIN_VRAM, AMDGPU_GEM_CREATE_NO_CPU_ACCESS);
+  CHECK(file.control(DRM_IOCTL_AMDGPU_GEM_MMAP, map) == EPERM);
+  map.in.handle = 12345;
+  CHECK(file.control(DRM_IOCTL_AMDGPU_GEM_MMAP, map) == ENOENT);
+  int fd = -1;
+  CHECK(export_buffer(file, user.handle, fd) == EPERM);
+  drm_amdgpu_gem_op operation{user.handle, AMDGPU_GEM_OP_SET_PLACEMENT, AMDGPU_GEM_DOMAIN_GTT};
+  CHECK(file.control(DRM_IOCTL_AMDGPU_GEM_OP, operation) == EPERM);
+  CHECK(device.device->heap_use->gtt == 0);
+  const std::uint32_t context = file.context();
+  TestSubmission fence(context, base);
+  fence.add(AMDGPU_CHUNK_ID_FENCE, std::vector<drm_amdgpu_cs_chunk_fence>{{user.handle, 0}});
+  CHECK(fence.submit(file) == EINVAL);
+  CHECK(file.close(user.handle) == 0);
+  ::munmap(memory, 4096);
+}
+
+TEST_CASE("simulated kernel: a descriptor of a buffer is as its flags ask") {
+  TestDevice device;
+  TestFile file(device), other(device);
+  const std::uint32_t handle = file.buffer();
+  for (const std::uint32_t flags : {0U, std::uint32_t{DRM_RDWR}, std::uint32_t{DRM_CLOEXEC}}) {
+    int fd = -1;
+    REQUIRE(export_buffer(file, handle, fd, flags) == 0);
+    CHECK((::fcntl(fd, F_GETFL) & O_ACCMODE) == ((flags & DRM_RDWR) != 0 ? O_RDWR : O_RDONLY));
+    CHECK(((::fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0) == ((flags & DRM_CLOEXEC) != 0));
+    ::close(fd);
+  }
+  // Its file without a device that knows it: as of another process. An empty one is no buffer.
+  const int empty = ::memfd_create("kiln-sim-buffer", MFD_CLOEXEC);
+  std::uint32_t there = 0;
+  CHECK(import_buffer(other, empty, there) == EINVAL);
+  REQUIRE(::ftruncate(empty, 8192) == 0);
+  REQUIRE(import_buffer(other, empty, there) == 0);
+  CHECK(device.device->heap_use->gtt == 8192);
+  drm_amdgpu_gem_create_in facts{};
+  drm_amdgpu_gem_op operation{there, AMDGPU_GEM_OP_GET_GEM_CREATE_INFO, reinterpret_cast<std::uint64_t>(&facts)};
+  REQUIRE(other.control(DRM_IOCTL_AMDGPU_GEM_OP, operation) == 0);
+  CHECK(facts.bo_size == 8192);
+  CHECK(facts.domains == AMDGPU_GEM_DOMAIN_GTT);
+  ::close(empty);
+}
+
+TEST_CASE("simulated kernel: a list under a handle is what it was made or changed to") {
+  TestDevice device;
+  TestFile file(device);
+  const std::uint32_t context = file.context(), one = file.buffer(), two = file.buffer();
+  const auto operate = [&](std::uint32_t operation, std::uint32_t& handle, const std::vector<std::uint32_t>& buffers) {
+    std::vector<drm_amdgpu_bo_list_entry> entries;
+    for (const std::uint32_t buffer : buffers) entries.push_back({buffer, 0});
+    union drm_amdgpu_bo_list list {};
+    list.in = {operation, handle, static_cast<std::uint32_t>(entries.size()), sizeof entries[0],
+               reinterpret_cast<std::uint64_t>(entries.data())};
+    const int error = file.control(DRM_IOCTL_AMDGPU_BO_LIST, list);
+    if (error == 0) handle = list.out.list_handle;
+    return error;
+  };
+  std::uint32_t first = 0, second = 0;
+  REQUIRE(operate(AMDGPU_BO_LIST_OP_CREATE, first, {one, two}) == 0);
+  REQUIRE(operate(AMDGPU_BO_LIST_OP_CREATE, second, {}) == 0);
+  CHECK(first != second);
+  const auto run = [&](std::uint32_t list) {
+    TestSubmission submission(context, base);
+    submission.list_handle = list;
+    REQUIRE(submission.submit(file) == 0);
+    REQUIRE(file.wait_for_end(context, ~std::uint64_t{0}) == 0);
+    return device.engine->jobs().back().listed.size();
+  };
+  CHECK(run(first) == 2);
+  CHECK(run(second) == 0);
+  std::uint32_t same = first;
+  REQUIRE(operate(AMDGPU_BO_LIST_OP_UPDATE, same, {two}) == 0);
+  CHECK(same == first);
+  CHECK(run(first) == 1);
+  union drm_amdgpu_bo_list list {};
+  list.in = {AMDGPU_BO_LIST_OP_CREATE, 0, 1, 8, 0};
+  CHECK(file.control(DRM_IOCTL_AMDGPU_BO_LIST, list) == EFAULT);
 }
 
 }  // namespace kiln::simulator::kernel::test

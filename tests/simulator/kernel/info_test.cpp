@@ -1,6 +1,11 @@
+#include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstring>
+#include <string>
+#include <tuple>
+#include <utility>
 
 #include "support.hpp"
 
@@ -179,6 +184,176 @@ TEST_CASE("simulated kernel: an argument of another size is cut or filled with z
   CHECK(file.control(_IOC(_IOC_READ | _IOC_WRITE, 'd', 0xbf, sizeof longer), longer) == 0);
   CHECK(longer.create.handle != 0);
   CHECK(longer.more == 77);
+}
+
+TEST_CASE("simulated kernel: blocks and firmware of either card, and no others") {
+  struct Card {
+    const char* name;
+    std::uint32_t major, discovery, register_value;
+    std::uint32_t firmware[3][2];
+    std::uint64_t vram;
+  };
+  const Card cards[] = {{"gfx1100", 11, 0x0b0000, 0x545, {{1486, 29}, {1525, 29}, {494, 29}}, 25'753'026'560},
+                        {"gfx1030", 10, 0x0a0300, 0x444, {{64, 42}, {95, 42}, {104, 42}}, 17'163'091'968}};
+  for (const Card& card : cards) {
+    CAPTURE(card.name);
+    TestDevice device("", card.name);
+    TestFile file(device);
+    for (std::uint32_t type = 0; type < AMDGPU_HW_IP_NUM; ++type) {
+      CAPTURE(type);
+      const bool compute = type == AMDGPU_HW_IP_COMPUTE, there = compute || type == AMDGPU_HW_IP_GFX;
+      drm_amdgpu_info_hw_ip block{};
+      REQUIRE(ask(file, block_query(AMDGPU_INFO_HW_IP_INFO, type), block) == 0);
+      CHECK(block.hw_ip_version_major == (there ? card.major : 0));
+      CHECK(block.hw_ip_version_minor == 0);
+      CHECK(block.ib_start_alignment == (there ? 32 : 0));
+      CHECK(block.ib_size_alignment == (there ? 32 : 0));
+      CHECK(block.available_rings == (compute ? 0xf : there ? 1 : 0));
+      CHECK(block._pad == (there ? card.discovery : 0));
+      std::uint32_t count = 9;
+      REQUIRE(ask(file, block_query(AMDGPU_INFO_HW_IP_COUNT, type), count) == 0);
+      CHECK(count == (there ? 1 : 0));
+    }
+    std::uint32_t count = 9;
+    CHECK(ask(file, block_query(AMDGPU_INFO_HW_IP_COUNT, AMDGPU_HW_IP_NUM), count) == EINVAL);
+    drm_amdgpu_info query = block_query(AMDGPU_INFO_HW_IP_INFO, AMDGPU_HW_IP_GFX);
+    query.query_hw_ip.ip_instance = 1;
+    CHECK(ask(file, query, count) == EINVAL);
+    std::array<std::uint32_t, AMDGPU_HW_IP_NUM> most{};
+    REQUIRE(ask(file, query_of(0x22), most) == 0);
+    CHECK(most == std::array<std::uint32_t, AMDGPU_HW_IP_NUM>{192, 125});
+
+    query = query_of(AMDGPU_INFO_FW_VERSION);
+    constexpr std::uint32_t kinds[] = {AMDGPU_INFO_FW_GFX_ME, AMDGPU_INFO_FW_GFX_PFP, AMDGPU_INFO_FW_GFX_MEC};
+    for (std::uint32_t type = 0; type < AMDGPU_INFO_FW_TOC + 2; ++type) {
+      CAPTURE(type);
+      drm_amdgpu_info_firmware firmware{77, 77};
+      query.query_fw.fw_type = type;
+      const bool known = type != 0 && type <= AMDGPU_INFO_FW_TOC;
+      REQUIRE(ask(file, query, firmware) == (known ? 0 : EINVAL));
+      if (!known) continue;
+      const auto at = static_cast<std::size_t>(std::find(kinds, kinds + 3, type) - kinds);
+      CHECK(firmware.ver == (at < 3 ? card.firmware[at][0] : 0));
+      CHECK(firmware.feature == (at < 3 ? card.firmware[at][1] : 0));
+    }
+    drm_amdgpu_info_firmware firmware{};
+    query.query_fw = {AMDGPU_INFO_FW_GFX_ME, 1, 0, 0};
+    CHECK(ask(file, query, firmware) == EINVAL);
+
+    query = query_of(AMDGPU_INFO_READ_MMR_REG);
+    query.read_mmr_reg = {0x263e, 1, ~0u, 0};
+    std::uint32_t value = 0;
+    REQUIRE(ask(file, query, value) == 0);
+    CHECK(value == card.register_value);
+    query.read_mmr_reg = {0x263e, 2, ~0u, 0};
+    CHECK(ask(file, query, value) == EINVAL);
+    query.read_mmr_reg = {0x263e, 1, ~0u, 1};
+    CHECK(ask(file, query, value) == EINVAL);
+
+    drm_amdgpu_info_vram_gtt sizes{};
+    REQUIRE(ask(file, query_of(AMDGPU_INFO_VRAM_GTT), sizes) == 0);
+    CHECK(sizes.vram_size == card.vram);
+    CHECK(sizes.vram_cpu_accessible_size == card.vram);
+    CHECK(sizes.gtt_size == 16'746'784'768);
+    drm_amdgpu_memory_info memory{};
+    REQUIRE(ask(file, query_of(AMDGPU_INFO_MEMORY), memory) == 0);
+    for (const auto& heap : {memory.vram, memory.cpu_accessible_vram}) {
+      CHECK(heap.total_heap_size == card.vram);
+      CHECK(heap.usable_heap_size == card.vram);
+      CHECK(heap.max_allocation == card.vram / 4 * 3);
+    }
+    CHECK(memory.gtt.total_heap_size == 16'746'784'768);
+    CHECK(memory.gtt.max_allocation == 12'560'088'576);
+  }
+}
+
+TEST_CASE("simulated kernel: queries of state that never changes, and of room that is not there") {
+  TestDevice device;
+  TestFile file(device);
+  std::uint32_t works = 0;
+  CHECK(ask(file, query_of(AMDGPU_INFO_ACCEL_WORKING), works) == 0);
+  CHECK(works == 1);
+  for (const std::uint32_t number : {AMDGPU_INFO_NUM_BYTES_MOVED, AMDGPU_INFO_NUM_EVICTIONS,
+                                     AMDGPU_INFO_NUM_VRAM_CPU_PAGE_FAULTS, AMDGPU_INFO_RAS_ENABLED_FEATURES}) {
+    std::uint64_t count = 9;
+    CHECK(ask(file, query_of(number), count) == 0);
+    CHECK(count == 0);
+  }
+  drm_amdgpu_info_gds memory;
+  std::memset(&memory, 7, sizeof memory);
+  CHECK(ask(file, query_of(AMDGPU_INFO_GDS_CONFIG), memory) == 0);
+  CHECK(memory.gds_total_size == 0);
+  for (const std::uint32_t type : {0U, 1U, 2U}) {
+    drm_amdgpu_info query = query_of(AMDGPU_INFO_VIDEO_CAPS);
+    query.video_cap.type = type;
+    drm_amdgpu_info_video_caps abilities;
+    std::memset(&abilities, 7, sizeof abilities);
+    CHECK(ask(file, query, abilities) == (type < 2 ? 0 : EINVAL));
+    CHECK(abilities.codec_info[7].valid == (type < 2 ? 0 : 0x0707'0707));
+  }
+  static_cast<void>(file.buffer(1 << 20));
+  static_cast<void>(file.buffer(4096, AMDGPU_GEM_DOMAIN_GTT));
+  for (const std::uint32_t number : {AMDGPU_INFO_VRAM_USAGE, AMDGPU_INFO_VIS_VRAM_USAGE, AMDGPU_INFO_GTT_USAGE}) {
+    std::uint64_t used = 0;
+    CHECK(ask(file, query_of(number), used) == 0);
+    CHECK(used == (number == AMDGPU_INFO_GTT_USAGE ? 4096 : 1 << 20));
+  }
+  drm_amdgpu_info query = query_of(AMDGPU_INFO_ACCEL_WORKING);
+  query.return_pointer = reinterpret_cast<std::uint64_t>(&works);
+  CHECK(file.control(DRM_IOCTL_AMDGPU_INFO, query) == EINVAL);  // no bytes of room
+  query = query_of(AMDGPU_INFO_ACCEL_WORKING);
+  query.return_size = 4;
+  CHECK(file.control(DRM_IOCTL_AMDGPU_INFO, query) == EINVAL);  // room at address 0
+}
+
+TEST_CASE("simulated kernel: texts of the version are cut to the room there is") {
+  TestDevice device;
+  TestFile file(device);
+  char name[6] = "-----", date[] = "--------";
+  drm_version version{};
+  version.name = name;
+  version.name_len = 3;
+  version.date = date;
+  version.date_len = 8;
+  REQUIRE(file.control(DRM_IOCTL_VERSION, version) == 0);
+  CHECK(std::string(name) == "amd--");
+  CHECK(std::string(date) == "20150101");
+  CHECK(version.name_len == 6);
+  CHECK(version.date_len == 8);
+  CHECK(version.desc_len == std::strlen("AMD GPU (kiln-simulated gfx1100)"));
+  CHECK(version.version_minor == 54);
+  CHECK(version.version_patchlevel == 0);
+}
+
+TEST_CASE("simulated kernel: a number for the address space is given and taken back") {
+  TestDevice device;
+  TestFile file(device);
+  union drm_amdgpu_vm vm {};
+  for (const auto& [operation, flags, error] : {std::tuple(AMDGPU_VM_OP_RESERVE_VMID, 0, 0),
+                                                {AMDGPU_VM_OP_UNRESERVE_VMID, 0, 0},
+                                                {0, 0, EINVAL},
+                                                {3, 0, EINVAL},
+                                                {AMDGPU_VM_OP_RESERVE_VMID, 1, EINVAL}}) {
+    vm.in = {static_cast<std::uint32_t>(operation), static_cast<std::uint32_t>(flags)};
+    CHECK(file.control(DRM_IOCTL_AMDGPU_VM, vm) == error);
+  }
+}
+
+TEST_CASE("simulated kernel: on demand every ioctl is told of") {
+  TestDevice device;
+  Settings settings = device.device->settings;
+  settings.trace = true;
+  const auto traced = std::make_shared<Device>(settings, std::make_unique<TestEngine>());
+  DeviceFile file(traced);
+  drm_get_cap capability{DRM_CAP_SYNCOBJ, 0};
+  CHECK(file.control(DRM_IOCTL_GET_CAP, &capability) == 0);
+  drm_get_cap display{DRM_CAP_ADDFB2_MODIFIERS, 0};
+  CHECK(file.control(DRM_IOCTL_GET_CAP, &display) == EOPNOTSUPP);
+  CHECK_THAT(device.journal(), Catch::Contains("]: GET_CAP\n") && Catch::Contains("]: GET_CAP: errno 95\n"));
+  TestFile quiet(device);
+  const std::string before = device.journal();
+  CHECK(quiet.control(DRM_IOCTL_GET_CAP, capability) == 0);
+  CHECK(device.journal() == before);
 }
 
 }  // namespace kiln::simulator::kernel::test

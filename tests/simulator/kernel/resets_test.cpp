@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <thread>
+#include <utility>
 
 #include "support.hpp"
 
@@ -195,6 +196,25 @@ TEST_CASE("simulated kernel: two rings that hang at one time are both ended") {
   CHECK(file.wait_for_end(first, one, 0) == ECANCELED);
   CHECK(file.wait_for_end(second, two, 1) == ECANCELED);
   CHECK(run(file, file.context(), 2) == 0);
+}
+
+TEST_CASE("simulated kernel: the older query tells of each reset once, and who caused it") {
+  TestDevice device("hang@1");
+  TestFile file(device);
+  const std::uint32_t culprit = file.context(), other = file.context();
+  const auto state = [&](std::uint32_t context) {
+    union drm_amdgpu_ctx query {};
+    query.in.op = AMDGPU_CTX_OP_QUERY_STATE;
+    query.in.ctx_id = context;
+    REQUIRE(file.control(DRM_IOCTL_AMDGPU_CTX, query) == 0);
+    return std::pair(query.out.state.reset_status, query.out.state.hangs);
+  };
+  CHECK(run(file, culprit) == ECANCELED);
+  CHECK(state(culprit) == std::pair(std::uint32_t{AMDGPU_CTX_GUILTY_RESET}, 1U));
+  CHECK(state(other) == std::pair(std::uint32_t{AMDGPU_CTX_INNOCENT_RESET}, 0U));
+  for (const std::uint32_t context : {culprit, other}) CHECK(state(context).first == AMDGPU_CTX_NO_RESET);
+  CHECK(state(file.context()) == std::pair(std::uint32_t{AMDGPU_CTX_NO_RESET}, 0U));
+  CHECK_THAT(device.journal(), Catch::Contains("ended with errno 125"));
 }
 
 }  // namespace kiln::simulator::kernel::test

@@ -14,7 +14,11 @@ namespace kiln::simulator::kernel::test {
 
 std::optional<Fault> TestEngine::run(const EngineJob& job) {
   std::unique_lock lock(mutex_);
-  addresses_.push_back(job.buffers.front().address);
+  jobs_.push_back({job.ring,
+                   {job.buffers.begin(), job.buffers.end()},
+                   job.space,
+                   {job.listed.begin(), job.listed.end()},
+                   job.invalidate_first});
   changed_.notify_all();
   changed_.wait(lock, [this] { return !gate_closed_ || stopped_; });
   if (stopped_) return Fault{FaultKind::planted, 0, {}, "stopped"};
@@ -40,7 +44,7 @@ void TestEngine::open_gate() {
 
 void TestEngine::wait_for_runs(std::size_t count) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return addresses_.size() >= count; });
+  changed_.wait(lock, [&] { return jobs_.size() >= count; });
 }
 
 void TestEngine::fail_next(Fault fault) {
@@ -49,8 +53,14 @@ void TestEngine::fail_next(Fault fault) {
 }
 
 std::vector<std::uint64_t> TestEngine::addresses() const {
+  std::vector<std::uint64_t> all;
+  for (const Ran& job : jobs()) all.push_back(job.buffers.front().address);
+  return all;
+}
+
+std::vector<TestEngine::Ran> TestEngine::jobs() const {
   const std::scoped_lock lock(mutex_);
-  return addresses_;
+  return jobs_;
 }
 
 TestDevice::TestDevice(const std::string& faults, const std::string& target) {

@@ -30,13 +30,22 @@ class TestEngine final : public Engine {
   void fail_next(Fault fault);                   // once
   std::vector<std::uint64_t> addresses() const;  // of the first indirect buffer of each job, as they ran
 
+  struct Ran {  // what a job was
+    Ring ring = Ring::invalid;
+    std::vector<IndirectBuffer> buffers;
+    std::shared_ptr<const AddressSpace> space;
+    std::vector<std::uint64_t> listed;
+    bool invalidate_first = false;
+  };
+  std::vector<Ran> jobs() const;  // as they ran
+
  private:
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool gate_closed_ = false;
   bool stopped_ = false;
   std::optional<Fault> failure_;
-  std::vector<std::uint64_t> addresses_;
+  std::vector<Ran> jobs_;
 };
 
 struct TestDevice {

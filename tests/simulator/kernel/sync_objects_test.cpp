@@ -2,6 +2,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <array>
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <chrono>
@@ -273,6 +274,156 @@ TEST_CASE("simulated kernel: objects that make no sense are refused") {
   CHECK(change(file, DRM_IOCTL_SYNCOBJ_SIGNAL, destroy.handle) == ENOENT);
   int fd = -1;
   CHECK(export_object(file, file.sync_object(), 0x10, fd) == EINVAL);
+}
+
+TEST_CASE("simulated kernel: fields of sync objects that must be 0, addresses that must not, and unknown handles") {
+  TestDevice device;
+  TestFile file(device);
+  const std::uint32_t object = file.sync_object(DRM_SYNCOBJ_CREATE_SIGNALED), absent = 4711;
+  drm_syncobj_destroy destroy{object, 1};
+  CHECK(file.control(DRM_IOCTL_SYNCOBJ_DESTROY, destroy) == EINVAL);
+  drm_syncobj_handle handle{object, 0, -1, 1};
+  CHECK(file.control(DRM_IOCTL_SYNCOBJ_HANDLE_TO_FD, handle) == EINVAL);
+  handle = {absent, 0, -1, 0};
+  CHECK(file.control(DRM_IOCTL_SYNCOBJ_HANDLE_TO_FD, handle) == ENOENT);
+  int fd = -1, fence = -1;
+  REQUIRE(export_object(file, object, 0, fd) == 0);
+  REQUIRE(export_object(file, object, 1, fence) == 0);
+  handle = {0, 0, fd, 1};
+  CHECK(file.control(DRM_IOCTL_SYNCOBJ_FD_TO_HANDLE, handle) == EINVAL);
+  std::uint32_t target = absent;
+  CHECK(import_object(file, target, 1, fence) == ENOENT);
+  target = file.sync_object();
+  CHECK(import_object(file, target, 1, fd) == EINVAL);     // an object, not a fence
+  CHECK(import_object(file, target, 0, fence) == EINVAL);  // the other way round
+  CHECK(file.wait_object(target, 0) == EINVAL);
+  CHECK(import_object(file, target, 1, fence) == 0);
+  CHECK(file.wait_object(target, 0) == 0);
+  ::close(fd);
+  ::close(fence);
+
+  drm_syncobj_transfer move{object, file.sync_object(), 0, 0, 0, 1};
+  CHECK(file.control(DRM_IOCTL_SYNCOBJ_TRANSFER, move) == EINVAL);
+  move = {absent, move.dst_handle, 0, 0, 0, 0};
+  CHECK(file.control(DRM_IOCTL_SYNCOBJ_TRANSFER, move) == ENOENT);
+
+  const auto at = reinterpret_cast<std::uint64_t>(&object);
+  drm_syncobj_wait wait{at, 0, 1, 0, 0, 1};
+  CHECK(file.control(DRM_IOCTL_SYNCOBJ_WAIT, wait) == EINVAL);
+  wait = {0, 0, 1, 0, 0, 0};
+  CHECK(file.control(DRM_IOCTL_SYNCOBJ_WAIT, wait) == EFAULT);
+  wait = {at, 0, 1, available, 0, 0};
+  CHECK(file.control(DRM_IOCTL_SYNCOBJ_WAIT, wait) == EINVAL);
+  wait = {at, 0, 1, all | for_submit, 0, 0};
+  CHECK(file.control(DRM_IOCTL_SYNCOBJ_WAIT, wait) == 0);
+  std::uint64_t zero = 0;
+  const auto points = reinterpret_cast<std::uint64_t>(&zero);
+  drm_syncobj_timeline_wait timeline{at, points, 0, 1, 0, 0, 1};
+  CHECK(file.control(DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT, timeline) == EINVAL);
+  timeline = {at, points, 0, 1, 8, 0, 0};
+  CHECK(file.control(DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT, timeline) == EINVAL);
+  timeline = {at, 0, 0, 1, 0, 0, 0};
+  CHECK(file.control(DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT, timeline) == EFAULT);
+  timeline = {at, points, 0, 1, all | for_submit | available, 0, 0};
+  CHECK(file.control(DRM_IOCTL_SYNCOBJ_TIMELINE_WAIT, timeline) == 0);
+}
+
+TEST_CASE("simulated kernel: points of a timeline rise, and those that are reached are forgotten without a trace") {
+  const auto pending = [] { return std::make_shared<Fence>(); };
+  SyncObject object;
+  CHECK_FALSE(object.find(0));
+  CHECK_FALSE(object.is_timeline());
+  const FencePtr one = pending(), two = pending(), three = pending(), four = pending();
+  object.add_point(3, {one});
+  object.add_point(5, {two});
+  object.add_point(4, {three});  // not above the last: takes its value
+  CHECK(object.is_timeline());
+  CHECK(object.submitted_point() == 5);
+  CHECK_FALSE(object.find(6));
+  for (const auto& [point, count] : {std::pair<std::uint64_t, std::size_t>{1, 1}, {3, 1}, {4, 2}, {5, 2}, {0, 3}}) {
+    CAPTURE(point);
+    const auto found = object.find(point);
+    REQUIRE(found);
+    CHECK(found->size() == count);
+  }
+  two->signaled = true;
+  CHECK(object.reached_point() == 0);  // one before it is not
+  one->signaled = true;
+  CHECK(object.reached_point() == 5);
+  object.add_point(9, {four});
+  CHECK(object.reached_point() == 5);
+  CHECK(object.submitted_point() == 9);
+  auto found = object.find(2);
+  REQUIRE(found);
+  CHECK(all_signaled(*found));
+  found = object.find(0);
+  REQUIRE(found);
+  CHECK(found->size() == 3);  // without the first, which was reached before the second
+  three->signaled = four->signaled = true;
+  CHECK(object.reached_point() == 9);
+  object.add_point(12, {pending()});
+  CHECK(object.reached_point() == 9);
+  found = object.find(9);
+  REQUIRE(found);
+  CHECK(all_signaled(*found));
+  object.replace(FencePtr());
+  CHECK_FALSE(object.find(0));
+  CHECK(object.submitted_point() == 0);
+  object.replace(signaled_fence());
+  CHECK(object.find(0)->size() == 1);
+  CHECK_FALSE(object.is_timeline());
+  CHECK(object.reached_point() == 0);
+}
+
+TEST_CASE("simulated kernel: the state of a fence's descriptor tells of errors, and is checked") {
+  TestDevice device;
+  TestFile file(device);
+  const std::uint32_t object = file.sync_object();
+  device.engine->fail_next({FaultKind::unmapped, 0, {}, "planted"});
+  TestSubmission submission(file.context(), ib);
+  submission.add(AMDGPU_CHUNK_ID_SYNCOBJ_OUT, std::vector<std::uint32_t>{object});
+  REQUIRE(submission.submit(file) == 0);
+  REQUIRE(file.wait_object(object, in_ms(10'000)) == 0);
+  int bad = -1, good = -1;
+  REQUIRE(export_object(file, object, 1, bad) == 0);
+  REQUIRE(export_object(file, file.sync_object(DRM_SYNCOBJ_CREATE_SIGNALED), 1, good) == 0);
+  sync_merge_data merge{};
+  merge.fd2 = bad;
+  merge.flags = 1;
+  CHECK(control_sync_file(*device.device, good, SYNC_IOC_MERGE, &merge) == EINVAL);
+  merge.flags = 0;
+  merge.pad = 1;
+  CHECK(control_sync_file(*device.device, good, SYNC_IOC_MERGE, &merge) == EINVAL);
+  merge.pad = 0;
+  REQUIRE(control_sync_file(*device.device, good, SYNC_IOC_MERGE, &merge) == 0);
+  const int both = merge.fence;
+  std::array<struct sync_fence_info, 3> fences{};
+  for (auto& one : fences) one.status = 77;
+  struct sync_file_info info {};
+  info.num_fences = 3;
+  info.sync_fence_info = reinterpret_cast<std::uint64_t>(fences.data());
+  REQUIRE(control_sync_file(*device.device, both, SYNC_IOC_FILE_INFO, &info) == 0);
+  CHECK(info.status == -ECANCELED);
+  CHECK(info.num_fences == 2);
+  CHECK(std::string(info.name) == "kiln-sim");
+  CHECK(fences[0].status == 1);
+  CHECK(fences[1].status == -ECANCELED);
+  CHECK(fences[2].status == 77);
+  CHECK(std::string(fences[1].driver_name) == "amdgpu");
+  info.num_fences = 1;  // less than there are
+  CHECK(control_sync_file(*device.device, both, SYNC_IOC_FILE_INFO, &info) == EINVAL);
+  info.num_fences = 2;
+  info.sync_fence_info = 0;
+  CHECK(control_sync_file(*device.device, both, SYNC_IOC_FILE_INFO, &info) == EINVAL);
+  info = {};
+  info.flags = 1;
+  CHECK(control_sync_file(*device.device, both, SYNC_IOC_FILE_INFO, &info) == EINVAL);
+  info = {};
+  info.pad = 1;
+  CHECK(control_sync_file(*device.device, both, SYNC_IOC_FILE_INFO, &info) == EINVAL);
+  CHECK(control_sync_file(*device.device, both, SYNC_IOC_FILE_INFO, nullptr) == EFAULT);
+  CHECK(control_sync_file(*device.device, STDIN_FILENO, SYNC_IOC_FILE_INFO, &info) == EBADF);
+  for (const int fd : {good, bad, both}) ::close(fd);
 }
 
 }  // namespace kiln::simulator::kernel::test
