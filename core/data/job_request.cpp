@@ -231,7 +231,7 @@ UserKernelSpec::Binding declared(const KernelBindingConfig& binding) {
   made.wrap = binding.wrap;
   made.picture = is_texture(binding) && is_file(binding.input) && is_picture(binding.input);
   const std::string& result = binding.output.empty() ? binding.input : binding.output;
-  made.shown = is_texture(binding) && binding.access != Access::read && is_picture(result);
+  made.shown = is_texture(binding) && binding.access != Access::read && is_file(result) && is_picture(result);
   return made;
 }
 
