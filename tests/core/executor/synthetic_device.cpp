@@ -14,10 +14,11 @@ constexpr std::chrono::seconds patience{20};  // of a test that has gone wrong
 class SyntheticBuffer final : public Buffer {
  public:
   SyntheticBuffer(SyntheticDevice& device, const BufferDesc& desc)
-      : device_(device), usage_(desc.usage), own_(desc.host.empty() ? desc.bytes : 0) {
+      : device_(device), usage_(desc.usage), own_(desc.host.empty() && desc.part_of == nullptr ? desc.bytes : 0) {
     memory_ = desc.host.empty() ? std::span(own_) : desc.host;
+    if (desc.part_of != nullptr) memory_ = static_cast<SyntheticBuffer*>(desc.part_of)->memory_.first(desc.bytes);
     // Whoever reads what nobody wrote shall see it.
-    if (desc.host.empty()) std::fill(own_.begin(), own_.end(), std::byte{0x7f});
+    std::fill(own_.begin(), own_.end(), std::byte{0x7f});
     device_.count_buffer(usage_, +1);
   }
   ~SyntheticBuffer() override { device_.count_buffer(usage_, -1); }
@@ -96,8 +97,10 @@ Result<std::unique_ptr<Buffer>> SyntheticDevice::create_buffer(const BufferDesc&
     if (lost_) return device_lost("lost by the test");
     if (no_buffers_ && buffers_left_ == 0) return *no_buffers_;
     if (no_buffers_) --buffers_left_;
+    if (desc.part_of != nullptr) parts_.emplace_back(desc.part_of->bytes(), desc.bytes);
   }
   if (!desc.host.empty() && memory_ != Memory::wrapped) return unsupported("host memory is not wrapped");
+  if (desc.part_of != nullptr && !info_.shares_buffers) return unsupported("buffers are not shared");
   return std::unique_ptr<Buffer>(std::make_unique<SyntheticBuffer>(*this, desc));
 }
 
@@ -143,7 +146,7 @@ Result<FenceResult> SyntheticDevice::wait(std::uint64_t value, Deadline deadline
   const std::uint64_t took_ns = wait_ns;
   const std::uint64_t since = ticks_.fetch_add(took_ns);
   if (const auto at = failing_.find(value); at != failing_.end()) return at->second;
-  return FenceResult{1000 + value, took_ns == 0 ? 0 : since + took_ns / 2};
+  return FenceResult{tells_time ? 1000 + value : 0, took_ns == 0 ? 0 : since + took_ns / 2};
 }
 
 void SyntheticDevice::hold() {
@@ -257,6 +260,11 @@ std::size_t SyntheticDevice::buffers_made(BufferUsage usage) const {
   const std::lock_guard lock(mutex_);
   const auto at = made_.find(usage);
   return at == made_.end() ? 0 : at->second;
+}
+
+std::vector<std::pair<std::uint64_t, std::uint64_t>> SyntheticDevice::parts_made() const {
+  const std::lock_guard lock(mutex_);
+  return parts_;
 }
 
 void SyntheticDevice::count_buffer(BufferUsage usage, int change) {

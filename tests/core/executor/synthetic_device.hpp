@@ -18,6 +18,7 @@
 #include <optional>
 #include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace kiln::test {
@@ -65,6 +66,8 @@ class SyntheticDevice final : private DeviceClock, public Device {
   void fail(std::uint64_t value, Status status);    // wait() answers it for this value
   void refuse(std::uint64_t value, Status status);  // submit() answers it for this value
   void refuse_buffers(std::optional<Status> status, std::size_t after = 0);  // create_buffer() answers it, after so many
+  void share_buffers() { info_.shares_buffers = true; }                      // from now on; before it has an executor
+  std::atomic<bool> tells_time{true};                                        // of the work, in FenceResult
   void lose();  // everything answers device_lost, work in flight too
 
   // What the test sees.
@@ -77,6 +80,7 @@ class SyntheticDevice final : private DeviceClock, public Device {
   std::size_t most_in_device() const;      // most dispatches submitted and not yet taken by wait()
   std::size_t buffers_alive(BufferUsage usage) const;
   std::size_t buffers_made(BufferUsage usage) const;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> parts_made() const;  // bytes of the whole and of the part
 
  private:
   friend class SyntheticBuffer;
@@ -110,6 +114,7 @@ class SyntheticDevice final : private DeviceClock, public Device {
   std::size_t in_device_ = 0;
   std::size_t most_in_device_ = 0;
   std::map<BufferUsage, std::size_t> alive_, made_;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> parts_;
   bool lost_ = false;
   bool stopping_ = false;
   std::thread worker_;
