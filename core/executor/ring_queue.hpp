@@ -35,7 +35,6 @@ class RingQueue : public std::enable_shared_from_this<RingQueue> {
   Result<Measurement> wait(std::uint64_t value, Deadline deadline);
   Status cancel(std::uint64_t value);
   Timeline::State state(std::uint64_t value) { return pipeline_.timeline().state(value); }
-  Status gone(std::uint64_t value) { return pipeline_.timeline().gone(value); }
 
   bool serves(const std::shared_ptr<Device>& device) const { return pipeline_.serves(device); }
   bool serves(const Device& device) const { return pipeline_.serves(device); }
