@@ -66,6 +66,15 @@ Gl functions_of(const FakeProgram& program) {
   // The value of a uniform is its location, and a half where it has fractions.
   gl.GetUniformiv = [](GLuint, GLint location, GLint* value) { *value = location; };
   gl.GetUniformfv = [](GLuint, GLint location, GLfloat* value) { *value = static_cast<GLfloat>(location) + 0.5f; };
+  gl.GetUniformdv = [](GLuint, GLint location, GLdouble* value) { *value = location + 0.25; };
+  gl.GetUniformuiv = [](GLuint, GLint location, GLuint* value) { *value = 0x80000000u + location; };
+  gl.GetUniformi64vARB = [](GLuint, GLint location, GLint64* value) { *value = -(GLint64{1} << 40) - location; };
+  gl.GetUniformui64vARB = [](GLuint, GLint location, GLuint64* value) { *value = (GLuint64{1} << 63) + location; };
+  gl.GetIntegerv = [](GLenum, GLint* value) { *value = 3; };
+  gl.GetStringi = [](GLenum, GLuint i) -> const GLubyte* {
+    constexpr const char* names[] = {"GL_ARB_first", nullptr, "GL_ARB_third"};
+    return reinterpret_cast<const GLubyte*>(names[i]);
+  };
   return gl;
 }
 
@@ -239,6 +248,197 @@ TEST_CASE("opengl: reflection: unused resources are listed with their bindings",
     CHECK(*found[i].number == expected[i].number);
     CHECK(found[i].lengths == expected[i].lengths);
   }
+}
+
+namespace {
+
+template <class Value>
+std::vector<Value> initial_values(const PlainUniform& uniform) {
+  REQUIRE(uniform.initial.size() % sizeof(Value) == 0);
+  std::vector<Value> values(uniform.initial.size() / sizeof(Value));
+  std::memcpy(values.data(), uniform.initial.data(), uniform.initial.size());
+  return values;
+}
+
+const GLubyte* mesa_version(GLenum) { return reinterpret_cast<const GLubyte*>("4.5 (Core Profile) Mesa 22.3.6"); }
+
+}  // namespace
+
+TEST_CASE("opengl: reflection: a uniform of each element type has its value after linking", "[opengl][codec]") {
+  FakeProgram program;
+  program[GL_UNIFORM] = {fake_uniform("a", GL_INT, 1, 3),
+                         fake_uniform("b", GL_UNSIGNED_INT, 1, 4),
+                         fake_uniform("c", GL_DOUBLE, 1, 5),
+                         fake_uniform("d", 0x140E, 1, 6),
+                         fake_uniform("e", 0x140F, 1, 7),
+                         fake_uniform("f[0]", GL_FLOAT, 2, 8),
+                         fake_uniform("gl_NumWorkGroups", GL_UNSIGNED_INT_VEC3, 1, 10)};
+  const Reflection reflection = reflect(functions_of(program), 1, source_of("void main() {}"));
+  REQUIRE(reflection.uniforms.size() == 6);
+  CHECK(initial_values<GLint>(reflection.uniforms[0]) == std::vector<GLint>{3});
+  CHECK(initial_values<GLuint>(reflection.uniforms[1]) == std::vector<GLuint>{0x80000004u});
+  CHECK(initial_values<GLdouble>(reflection.uniforms[2]) == std::vector<GLdouble>{5.25});
+  CHECK(initial_values<GLint64>(reflection.uniforms[3]) == std::vector<GLint64>{-(GLint64{1} << 40) - 6});
+  CHECK(initial_values<GLuint64>(reflection.uniforms[4]) == std::vector<GLuint64>{(GLuint64{1} << 63) + 7});
+  CHECK(initial_values<GLfloat>(reflection.uniforms[5]) == std::vector<GLfloat>{8.5f, 9.5f});
+}
+
+TEST_CASE("opengl: reflection: textures, each of an array with its unit", "[opengl][codec]") {
+  FakeProgram program;
+  program[GL_UNIFORM] = {fake_uniform("plain", 0x8B5E, 1, 3),      // sampler2D
+                         fake_uniform("counts[0]", 0x8DD3, 2, 5),  // usampler3D
+                         fake_uniform("signs", 0x9058, 1, -1),     // iimage2D
+                         fake_uniform("depth", 0x8B62, 1, 8),      // sampler2DShadow
+                         fake_uniform("strange", 0x7777, 1, 9)};
+  const Reflection reflection = reflect(functions_of(program), 1, source_of("void main() {}"));
+  const struct {
+    ResourceKind kind;
+    const char* name;
+    const char* type;
+    ElementType element;
+    std::uint32_t unit;
+    bool usable;
+  } expected[] = {{ResourceKind::sampler, "plain", "sampler2D", ElementType::f32, 3, true},
+                  {ResourceKind::sampler, "counts[0]", "usampler3D", ElementType::u32, 5, true},
+                  {ResourceKind::sampler, "counts[1]", "usampler3D", ElementType::u32, 6, true},
+                  {ResourceKind::image, "signs", "iimage2D", ElementType::i32, 0, true},
+                  {ResourceKind::sampler, "depth", "sampler2DShadow", ElementType::f32, 8, false},
+                  {ResourceKind::sampler, "strange", "type 30583", ElementType::unknown, 9, false}};
+  const std::vector<ProgramResource>& found = reflection.interface.resources;
+  REQUIRE(found.size() == std::size(expected));
+  REQUIRE(reflection.textures.size() == std::size(expected));
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    INFO(expected[i].name);
+    CHECK(found[i].kind == expected[i].kind);
+    CHECK(found[i].name == expected[i].name);
+    CHECK(found[i].type == expected[i].type);
+    CHECK(found[i].element == expected[i].element);
+    CHECK(found[i].number == expected[i].unit);
+    CHECK(found[i].handle == static_cast<std::int64_t>(i));
+    CHECK(found[i].unusable == (expected[i].usable ? "" : "a job cannot provide this type"));
+  }
+  CHECK(reflection.textures[2].location == 6);
+}
+
+TEST_CASE("opengl: reflection: a subroutine uniform cannot be used by a job", "[opengl][codec]") {
+  FakeProgram program;
+  program[GL_COMPUTE_SUBROUTINE_UNIFORM].push_back({"one"});
+  program[GL_COMPUTE_SUBROUTINE_UNIFORM].push_back({"two"});
+  const auto found = reflect(functions_of(program), 1, source_of("void main() {}")).interface.resources;
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].name == "one");
+  CHECK(found[1].name == "two");
+  CHECK(found[1].kind == ResourceKind::uniform);
+  CHECK(found[1].type == "subroutine");
+  CHECK_THAT(found[1].unusable, Catch::StartsWith("a job cannot choose the function of a subroutine uniform"));
+}
+
+TEST_CASE("opengl: reflection: on Mesa a struct with members of 32 and 64 bits cannot be used", "[opengl][codec]") {
+  FakeProgram program;
+  program[GL_UNIFORM] = {fake_uniform("mixed.a", GL_FLOAT, 1, 0), fake_uniform("mixed.b", GL_DOUBLE, 1, 1),
+                         fake_uniform("equal.a", GL_FLOAT, 1, 2), fake_uniform("equal.b", GL_INT, 1, 3),
+                         fake_uniform("rows[1].a", GL_DOUBLE, 1, 4), fake_uniform("rows[0].b", GL_FLOAT, 1, 5),
+                         fake_uniform("lone", GL_DOUBLE, 1, 6)};
+  Gl gl = functions_of(program);
+  for (const ProgramResource& each : reflect(gl, 1, source_of("void main() {}")).interface.resources) {
+    CHECK(each.unusable == "");
+  }
+  gl.GetString = mesa_version;
+  for (const ProgramResource& each : reflect(gl, 1, source_of("void main() {}")).interface.resources) {
+    INFO(each.name);
+    const bool refused = each.name.starts_with("mixed") || each.name.starts_with("rows");
+    CHECK(each.unusable.starts_with("Mesa reads wrong values from a struct") == refused);
+    CHECK(each.unusable.empty() == !refused);
+  }
+}
+
+TEST_CASE("opengl: reflection: a text has the macros of the driver's extensions that it names", "[opengl][codec]") {
+  const FakeProgram nothing{};
+  const auto found = reflect(functions_of(nothing), 1,
+                             source_of("#ifdef GL_ARB_first\nuniform float a;\n#endif\n"
+                                       "#ifdef GL_ARB_second\nuniform float b;\n#endif\n"
+                                       "#if GL_ARB_third == 1\nuniform float c;\n#endif\nvoid main() {}\n"))
+                         .interface.unused;
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].name == "a");
+  CHECK(found[1].name == "c");
+}
+
+TEST_CASE("opengl: reflection: members of a block in rows, and of an array of blocks", "[opengl][codec]") {
+  FakeProgram program;
+  FakeResource block;
+  block.name = "Params[1]";
+  block.properties[GL_BUFFER_BINDING] = 6;
+  block.properties[GL_BUFFER_DATA_SIZE] = 64;
+  block.variables = {0, 1};
+  program[GL_UNIFORM_BLOCK].push_back(block);
+  FakeResource rows = fake_member("Params.turn", GL_FLOAT_MAT2, 1, 0, 0, 16);
+  rows.properties[GL_IS_ROW_MAJOR] = 1;
+  program[GL_UNIFORM] = {rows, fake_member("bare", GL_FLOAT, 1, 32, -1, -1)};
+  const Reflection reflection = reflect(functions_of(program), 1, source_of("void main() {}"));
+  REQUIRE(reflection.interface.resources.size() == 3);
+  CHECK(reflection.interface.resources[1].name == "Params[1].turn");
+  CHECK(reflection.interface.resources[2].name == "Params[1].bare");
+  CHECK(reflection.interface.resources[2].block == "Params[1]");
+  REQUIRE(reflection.uniforms.size() == 2);
+  CHECK(reflection.uniforms[0].place.row_major);
+  CHECK_FALSE(reflection.uniforms[1].place.row_major);
+  CHECK(reflection.uniforms[1].place.array_stride == 0);  // -1: no array
+  CHECK(reflection.uniforms[1].place.offset == 32);
+}
+
+TEST_CASE("opengl: reflection: storage blocks end where their last member does", "[opengl][codec]") {
+  const auto variable = [](GLenum type, GLint size, GLint offset, GLint stride, GLint top_size, GLint top_stride) {
+    FakeResource made;
+    made.name = "Block.a[0].b";
+    made.properties = {{GL_TYPE, static_cast<GLint>(type)}, {GL_ARRAY_SIZE, size}, {GL_OFFSET, offset},
+                       {GL_ARRAY_STRIDE, stride}, {GL_TOP_LEVEL_ARRAY_SIZE, top_size},
+                       {GL_TOP_LEVEL_ARRAY_STRIDE, top_stride}};
+    return made;
+  };
+  const auto one_block = [&](std::vector<FakeResource> variables, GLint bytes) {
+    FakeProgram program;
+    FakeResource block;
+    block.name = "Block";
+    block.properties[GL_BUFFER_BINDING] = 4;
+    block.properties[GL_BUFFER_DATA_SIZE] = bytes;
+    for (std::size_t i = 0; i < variables.size(); ++i) block.variables.push_back(static_cast<GLint>(i));
+    program[GL_SHADER_STORAGE_BLOCK].push_back(block);
+    program[GL_BUFFER_VARIABLE] = std::move(variables);
+    const Reflection reflection = reflect(functions_of(program), 1, source_of("void main() {}"));
+    REQUIRE(reflection.interface.resources.size() == 1);
+    return reflection.interface.resources[0];
+  };
+  // vec3 and float: the driver rounds 20 up to 32.
+  const ProgramResource rounded = one_block({variable(GL_FLOAT_VEC3, 1, 0, 0, 1, 0), variable(GL_FLOAT, 1, 16, 0, 1, 0)}, 32);
+  CHECK(rounded.number == 4u);
+  CHECK(rounded.bytes == 20);
+  CHECK(rounded.element == ElementType::f32);
+  CHECK_FALSE(rounded.open_ended);
+  // float[5] in steps of 16, the one member.
+  const ProgramResource fixed = one_block({variable(GL_FLOAT, 5, 0, 16, 1, 0)}, 80);
+  CHECK(fixed.bytes == 68);
+  CHECK(fixed.array_stride == 16);
+  CHECK(fixed.element_bytes == 4);
+  CHECK_FALSE(fixed.open_ended);
+  // An int, then vec4[].
+  const ProgramResource open = one_block({variable(GL_INT, 1, 0, 0, 1, 0), variable(GL_FLOAT_VEC4, 0, 16, 16, 1, 0)}, 32);
+  CHECK(open.open_ended);
+  CHECK(open.array_offset == 16);
+  CHECK(open.array_stride == 16);
+  CHECK(open.bytes == 32);
+  // An open array of structs, whose members come in any order.
+  const ProgramResource structs =
+      one_block({variable(GL_FLOAT, 1, 12, 0, 0, 16), variable(GL_FLOAT_VEC2, 1, 0, 0, 0, 16)}, 16);
+  CHECK(structs.open_ended);
+  CHECK(structs.array_offset == 0);
+  CHECK(structs.array_stride == 16);
+  CHECK(structs.element_bytes == 12);
+  CHECK(structs.struct_elements);
+  // Nothing is known of a type: the driver's size.
+  CHECK(one_block({variable(0x7777, 1, 0, 0, 1, 0)}, 48).bytes == 48);
+  CHECK(one_block({variable(0x7777, 1, 0, 0, 1, 0)}, 48).element == ElementType::unknown);
+  CHECK(one_block({}, 48).bytes == 48);
 }
 
 }  // namespace kiln::opengl
