@@ -150,9 +150,10 @@ namespace {
 std::string padding_advice(const UserKernelSpec::Binding& given, std::uint64_t used, std::uint64_t stride) {
   const std::uint64_t all = stride / kiln::size_of(given.dtype);
   std::uint64_t bytes = kiln::size_of(given.dtype), rows = 1;
-  for (auto extent = given.shape.rbegin(); extent != given.shape.rend() && bytes < used; ++extent) {
+  for (auto extent = given.shape.rbegin(); extent != given.shape.rend(); ++extent) {
     bytes *= static_cast<std::uint64_t>(*extent);
     if (extent != given.shape.rbegin()) rows *= static_cast<std::uint64_t>(*extent);
+    if (bytes >= used) break;
   }
   if (bytes == used && all % rows == 0) return "Pad the last dimension to " + std::to_string(all / rows) + " elements";
   return "Provide a tensor of shape [N, " + std::to_string(all) + "] with the padding of each element";
