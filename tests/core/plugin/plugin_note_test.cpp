@@ -4,7 +4,9 @@
 #include <elf.h>
 
 #include <cstring>
+#include <functional>
 #include <random>
+#include <utility>
 
 #include "core/plugin/plugin_folder.hpp"
 #include "plugin/plugin_note.hpp"
@@ -185,4 +187,112 @@ TEST_CASE("note: the first field that differs is named") {
   other = note;
   other.fingerprint[0] = 'x';
   CHECK_THAT(compare_notes(note, other).message, Contains("differ in fingerprint"));
+}
+
+TEST_CASE("note: the error for a file of another machine, class, byte order or type names both sides") {
+  const std::string whole = library_of(note_of(plain_note()));
+  const auto told = [&](std::size_t at, std::uint16_t value, std::size_t bytes) {
+    std::string file = whole;
+    std::memcpy(file.data() + at, &value, bytes);
+    const auto note = parse_plugin_note(bytes_of(file));
+    REQUIRE_FALSE(note);
+    CHECK(note.error().code == StatusCode::unsupported);
+    return note.error().message;
+  };
+  const std::pair<std::uint16_t, std::string> machines[] = {
+      {EM_386, "x86"},         {EM_ARM, "ARM"},    {EM_AARCH64, "AArch64"},     {EM_RISCV, "RISC-V"},
+      {EM_PPC64, "PowerPC64"}, {EM_S390, "S/390"}, {EM_LOONGARCH, "LoongArch"}, {9999, "machine 9999"}};
+  for (const auto& [machine, name] : machines) {
+    CHECK_THAT(told(offsetof(Elf64_Ehdr, e_machine), machine, 2), Contains("built for " + name + ", expected x86-64"));
+  }
+  const std::pair<std::uint16_t, std::string> types[] = {
+      {ET_REL, "an object file"}, {ET_EXEC, "an executable"}, {ET_CORE, "a core dump"}, {77, "ELF type 77"}};
+  for (const auto& [type, name] : types) {
+    CHECK_THAT(told(offsetof(Elf64_Ehdr, e_type), type, 2), Contains(name + ", expected a shared library"));
+  }
+  CHECK_THAT(told(EI_CLASS, ELFCLASS32, 1), Contains("built for 32-bit, expected 64-bit"));
+  CHECK_THAT(told(EI_CLASS, 7, 1), Contains("built for ELF class 7, expected 64-bit"));
+  CHECK_THAT(told(EI_DATA, 7, 1), Contains("built for byte order 7, expected little-endian"));
+}
+
+namespace {
+
+// The error about a library whose header and segment were changed; empty: its note is read.
+std::string told_of_header(const std::function<void(Elf64_Ehdr&, Elf64_Phdr&)>& change,
+                           const std::string& behind = "") {
+  std::string file = library_of(note_of(plain_note())) + behind;
+  Elf64_Ehdr header;
+  Elf64_Phdr segment;
+  std::memcpy(&header, file.data(), sizeof header);
+  std::memcpy(&segment, file.data() + sizeof header, sizeof segment);
+  change(header, segment);
+  std::memcpy(file.data(), &header, sizeof header);
+  std::memcpy(file.data() + sizeof header, &segment, sizeof segment);
+  const auto note = parse_plugin_note(bytes_of(file));
+  if (!note) CHECK(note.error().code == StatusCode::corrupt);
+  return note ? std::string() : note.error().message;
+}
+
+}  // namespace
+
+TEST_CASE("note: a table or segment that leaves the file is refused with its place") {
+  const std::size_t bytes = library_of(note_of(plain_note())).size();
+  const std::string has = "truncated: file has " + std::to_string(bytes) + " bytes, expected ";
+  CHECK(told_of_header([](auto&, auto&) {}).empty());
+  CHECK_THAT(told_of_header([](auto& header, auto&) { header.e_phnum = 0; }),
+             Contains("inconsistent: 0 program headers of 56 bytes, expected 1 to 128 of 56 bytes"));
+  CHECK_THAT(told_of_header([](auto& header, auto&) { header.e_phnum = 129; }), Contains("129 program headers"));
+  CHECK_THAT(told_of_header([](auto& header, auto&) { header.e_phnum = 128; }),
+             Contains(has + "program header table of 7168 bytes at offset 64"));
+  CHECK_THAT(told_of_header([](auto& header, auto&) { header.e_phentsize = 55; }),
+             Contains("1 program headers of 55 bytes"));
+  CHECK_THAT(told_of_header([&](auto& header, auto&) { header.e_phoff = bytes - 55; }),
+             Contains(has + "program header table of 56 bytes at offset " + std::to_string(bytes - 55)));
+  CHECK_THAT(told_of_header([](auto& header, auto&) { header.e_phoff = ~std::uint64_t{0}; }),
+             Contains("program header table of 56 bytes at offset 18446744073709551615"));
+  CHECK_THAT(told_of_header([](auto&, auto& segment) { ++segment.p_filesz; }), Contains(has + "segment 0 of "));
+  CHECK_THAT(told_of_header([](auto&, auto& segment) { segment.p_type = PT_LOAD; }), Contains("found no Kiln note"));
+  const std::string large(65537 - sizeof(PluginElfNote), '\0');
+  CHECK_THAT(told_of_header([](auto&, auto& segment) { segment.p_filesz = 65537; }, large),
+             Contains("inconsistent: note segment has 65537 bytes, expected at most 65536"));
+  CHECK_THAT(told_of_header([](auto&, auto& segment) { segment.p_filesz = 65536; }, large), !Contains("at most 65536"));
+}
+
+TEST_CASE("note: sections that leave the file are refused with their place, unless they have no bytes in it") {
+  const std::size_t bytes = library_of(note_of(plain_note())).size();
+  const auto told = [&](const std::function<void(Elf64_Ehdr&)>& change, const Elf64_Shdr& section) {
+    return told_of_header(
+        [&](Elf64_Ehdr& header, Elf64_Phdr&) {
+          header.e_shoff = bytes;
+          header.e_shnum = 1;
+          header.e_shentsize = sizeof(Elf64_Shdr);
+          change(header);
+        },
+        {reinterpret_cast<const char*>(&section), sizeof section});
+  };
+  const auto as_it_is = [](Elf64_Ehdr&) {};
+  const std::size_t all = bytes + sizeof(Elf64_Shdr);
+  Elf64_Shdr section{};
+  section.sh_type = SHT_PROGBITS;
+  section.sh_size = all;
+  CHECK(told(as_it_is, section).empty());
+  section.sh_offset = 1;
+  CHECK_THAT(told(as_it_is, section),
+             Contains("truncated: file has " + std::to_string(all) + " bytes, expected section 0 of " +
+                      std::to_string(all) + " bytes at offset 1"));
+  for (const std::uint32_t type : {SHT_NOBITS, SHT_NULL}) {
+    section.sh_type = type;
+    CHECK(told(as_it_is, section).empty());
+  }
+  section.sh_type = SHT_PROGBITS;
+  CHECK(told([](Elf64_Ehdr& header) { header.e_shnum = 0; }, section).empty());
+  CHECK(told([](Elf64_Ehdr& header) { header.e_shoff = 0; }, section).empty());
+  CHECK_THAT(told([](Elf64_Ehdr& header) { header.e_shnum = 2; }, section),
+             Contains("expected section header table of 128 bytes at offset " + std::to_string(bytes)));
+  CHECK_THAT(told([](Elf64_Ehdr& header) { header.e_shnum = 4097; }, section),
+             Contains("inconsistent: 4097 section headers of 64 bytes, expected at most 4096 of 64 bytes"));
+  CHECK_THAT(told([](Elf64_Ehdr& header) { header.e_shnum = 4096; }, section),
+             Contains("section header table of 262144"));
+  CHECK_THAT(told([](Elf64_Ehdr& header) { header.e_shentsize = 63; }, section),
+             Contains("1 section headers of 63 bytes"));
 }

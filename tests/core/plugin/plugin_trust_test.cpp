@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "core/plugin/plugin_folder.hpp"
+#include "plugin/plugin_file.hpp"
 
 using namespace kiln;
 using namespace kiln::test;
@@ -153,4 +154,59 @@ TEST_CASE("trust: the current directory is never searched") {
   CHECK(report.why_not.code == StatusCode::not_found);
   CHECK_THAT(report.why_not.message, Contains("which is refused"));
   CHECK_THAT(elsewhere.sink.text(), Contains("'" + entry.string() + "' is refused: not an absolute path"));
+}
+
+TEST_CASE("trust: a plugin's name has 1 to 63 letters, digits, '_' or '-'") {
+  const std::filesystem::path folders[] = {"/no/such/folder"};
+  const auto code_of = [&](const std::string& name) { return find_plugin(name, folders).error().code; };
+  for (const std::string& name : {std::string("a"), std::string("azAZ09_-"), std::string(63, 'a')}) {
+    INFO(name);
+    CHECK(code_of(name) == StatusCode::not_found);
+  }
+  for (const std::string& name :
+       {std::string(), std::string(64, 'a'), std::string("a`"), std::string("a{"), std::string("a@"), std::string("a["),
+        std::string("a/"), std::string("a:"), std::string("../a"), std::string("a.so"), std::string("a b")}) {
+    INFO(name);
+    CHECK(code_of(name) == StatusCode::invalid_argument);
+  }
+  CHECK(find_plugin("a", {}).error().message == "file a.so: no plugin folder is set");
+  const std::filesystem::path several[] = {"", "here", "/no/such/folder", "/"};
+  CHECK(find_plugin("none", several).error().message ==
+        "file none.so: not found in: an empty entry, which is refused; here, which is refused: not an absolute path; "
+        "/no/such/folder, which does not exist; /");
+  PluginFolder folder({"good"});
+  const std::filesystem::path found[] = {"/no/such/folder", folder.plugins()};
+  const auto path = find_plugin("good", found);
+  REQUIRE(path);
+  CHECK(*path == folder.file("good"));
+}
+
+TEST_CASE("trust: a folder that is missing or is none is reported, and an empty file has no bytes") {
+  PluginFolder folder({"good"});
+  const auto missing = PluginFile::open(folder.root() / "gone" / "x.so");
+  REQUIRE_FALSE(missing);
+  CHECK(missing.error().text() ==
+        "not_found: folder " + (folder.root() / "gone").string() + ": No such file or directory");
+  const auto no_folder = PluginFile::open(folder.file("good") / "x.so");
+  REQUIRE_FALSE(no_folder);
+  CHECK(no_folder.error().text() == "not_found: folder " + folder.file("good").string() + ": not a folder");
+  const auto below_file = PluginFile::open(folder.file("good") / "deep" / "x.so");
+  REQUIRE_FALSE(below_file);
+  CHECK(below_file.error().text() ==
+        "not_found: folder " + (folder.file("good") / "deep").string() + ": Not a directory");
+  write_file(folder.file("empty"), "");
+  const auto empty = PluginFile::open(folder.file("empty"));
+  REQUIRE(empty);
+  CHECK(empty->bytes().empty());
+  CHECK(empty->identity().size == 0);
+  const auto good = PluginFile::open(folder.file("good"));
+  REQUIRE(good);
+  struct stat info {};
+  REQUIRE(stat(folder.file("good").c_str(), &info) == 0);
+  CHECK(good->bytes().size() == static_cast<std::size_t>(info.st_size));
+  CHECK(good->identity().size == static_cast<std::uint64_t>(info.st_size));
+  CHECK(good->identity().inode == info.st_ino);
+  CHECK(good->identity().mtime_ns == std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec);
+  CHECK(read_file(folder.file("good")) ==
+        std::string(reinterpret_cast<const char*>(good->bytes().data()), good->bytes().size()));
 }

@@ -78,3 +78,66 @@ TEST_CASE("registry: the chosen generator comes first, the others by name") {
   CHECK((*order)[1]->plugin == "a");
   CHECK((*order)[2]->plugin == "c");
 }
+
+TEST_CASE("registry: each kind has names of its own, and the error for an unknown one lists those of its kind") {
+  const ExecutorFactory no_executor = [](const ExecutorContext&) -> Result<std::unique_ptr<Executor>> {
+    return unavailable("none");
+  };
+  const SelectorFactory no_selector = [](const SelectorContext&) -> Result<std::unique_ptr<DeviceSelector>> {
+    return unavailable("none");
+  };
+  Registry registry;
+  CHECK(registry.add_executor("core", "ring", no_executor).ok());
+  CHECK(registry.add_executor("mine", "other", no_executor).ok());
+  CHECK(registry.add_selector("core", "ring", no_selector).ok());
+  CHECK(registry.add_executor("mine", "ring", no_executor).message ==
+        "executor 'ring' of plugin 'mine': already registered by plugin 'core'");
+  CHECK(registry.add_selector("mine", "ring", no_selector).message ==
+        "selector 'ring' of plugin 'mine': already registered by plugin 'core'");
+  CHECK(registry.executor("ring"));
+  CHECK(registry.executor("other"));
+  CHECK(registry.selector("ring"));
+  CHECK(registry.executor("none").error().text() ==
+        "not_found: executor 'none': not registered (registered: 'other', 'ring')");
+  CHECK(registry.selector("other").error().text() ==
+        "not_found: selector 'other': not registered (registered: 'ring')");
+  CHECK(registry.generators("one").error().text() == "not_found: generator 'one': not registered (registered: none)");
+  CHECK(registry.generators().empty());
+  CHECK(registry.add_generator("b", "two", {Dialect::glsl}, no_generator).ok());
+  CHECK(registry.add_generator("a", "one", {Dialect::opencl_c}, no_generator).ok());
+  CHECK(registry.add_generator("c", "one", {}, no_generator).message ==
+        "generator 'one' of plugin 'c': already registered by plugin 'a'");
+  const auto all = registry.generators();
+  REQUIRE(all.size() == 2);
+  CHECK(all[0]->plugin == "a");
+  CHECK(all[0]->dialects == std::vector<Dialect>{Dialect::opencl_c});
+  CHECK(all[1]->plugin == "b");
+}
+
+TEST_CASE("registry: a merge takes each kind over, and the files of its plugins") {
+  const RemoteStoreFactory no_store = [](const RemoteContext&) -> Result<std::unique_ptr<RemoteStore>> {
+    return unavailable("none");
+  };
+  Registry registry, other, third;
+  registry.set_file("a", "/a.so");
+  CHECK(registry.file_of("a") == "/a.so");
+  registry.set_file("a", "/other.so");
+  CHECK(registry.file_of("a") == "/other.so");
+  CHECK(registry.file_of("b").empty());
+  other.set_file("b", "/b.so");
+  CHECK(other.add_driver("b", "gpu", no_driver).ok());
+  CHECK(other.add_cache("b", "small", no_cache).ok());
+  CHECK(other.add_generator("b", "one", {}, no_generator).ok());
+  CHECK(other.add_remote("b", "http", no_store).ok());
+  CHECK(other.add_config_keys("b", {}).ok());
+  CHECK(registry.merge(std::move(other)).ok());
+  CHECK(registry.file_of("b") == "/b.so");
+  CHECK(registry.drivers().at("gpu").plugin == "b");
+  CHECK(registry.cache("small"));
+  CHECK(registry.generators().size() == 1);
+  CHECK(registry.remotes().at("http").plugin == "b");
+  CHECK(registry.config_keys().contains("b"));
+  CHECK(third.add_remote("c", "http", no_store).ok());
+  CHECK(registry.merge(std::move(third)).message ==
+        "remote store 'http' of plugin 'c': already registered by plugin 'b'");
+}

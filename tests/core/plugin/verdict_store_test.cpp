@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <functional>
+#include <utility>
 
 #include "core/plugin/plugin_folder.hpp"
 #include "plugin/plugin_probe.hpp"
@@ -248,4 +249,126 @@ TEST_CASE("verdicts: the probe's line is read back as it was written") {
     CHECK_FALSE(verdict_of_line(line));
   }
   CHECK(verdict_of_line(to_line(internal_error(std::string(10'000, 'x')))));
+}
+
+TEST_CASE("verdicts: the pause before the next trial doubles up to about an hour") {
+  const std::pair<std::uint32_t, int> pauses[] = {{0, 0},    {1, 0},    {2, 60},   {3, 120},    {4, 240},
+                                                  {7, 1920}, {8, 3840}, {9, 3840}, {1000, 3840}};
+  for (const auto& [attempts, seconds] : pauses) {
+    INFO(attempts);
+    CHECK(pause_after(attempts) == std::chrono::seconds(seconds));
+  }
+  const std::pair<std::uint32_t, std::uint32_t> patience[] = {{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 4}, {1000, 4}};
+  for (const auto& [attempts, times] : patience) CHECK(patience_after(attempts) == times);
+}
+
+TEST_CASE("verdicts: what lasts is every verdict but a failure that may pass") {
+  for (const VerdictKind kind : {VerdictKind::ok, VerdictKind::crashed, VerdictKind::hung}) {
+    for (const StatusCode code : {StatusCode::ok, StatusCode::io, StatusCode::timeout}) {
+      CHECK(ProbeVerdict{kind, {code, "x"}}.lasting());
+    }
+  }
+  const std::pair<StatusCode, bool> failures[] = {
+      {StatusCode::invalid_argument, true}, {StatusCode::not_found, false}, {StatusCode::unsupported, true},
+      {StatusCode::unavailable, false},     {StatusCode::corrupt, true},    {StatusCode::io, false},
+      {StatusCode::timeout, false},         {StatusCode::internal, true}};
+  for (const auto& [code, lasts] : failures) {
+    INFO(to_string(code));
+    CHECK(ProbeVerdict{VerdictKind::failed, {code, "x"}}.lasting() == lasts);
+    CHECK(status_code_of(to_string(code)) == code);
+    const auto line = verdict_of_line("kiln-probe 1 failed " + std::string(to_string(code)) + " why it is so\n");
+    REQUIRE(line);
+    CHECK(line->status.code == code);
+    CHECK(line->status.message == "why it is so");
+  }
+  for (const char* const name : {"ok", "cancelled", "wrong_result", "", "Io"}) {
+    CHECK_FALSE(status_code_of(name).has_value());
+  }
+  const auto short_line = verdict_of_line("kiln-probe 1 failed internal\n");
+  REQUIRE(short_line);
+  CHECK(short_line->status.message.empty());
+  for (const auto& [kind, word] : {std::pair{VerdictKind::ok, "ok"}, std::pair{VerdictKind::failed, "failed"},
+                                   std::pair{VerdictKind::crashed, "crashed"}, std::pair{VerdictKind::hung, "hung"}}) {
+    CHECK(to_string(kind) == word);
+    CHECK(verdict_kind_of(word) == kind);
+  }
+  CHECK_FALSE(verdict_kind_of("invalid").has_value());
+}
+
+TEST_CASE("verdicts: a line of the probe is cut at 2048 bytes") {
+  const std::string begin = "kiln-probe 1 failed internal ";
+  const std::string fitting(2048 - begin.size(), 'x');
+  CHECK(to_line(internal_error(fitting)) == begin + fitting + "\n");
+  CHECK(to_line(internal_error(fitting + "y")) == begin + fitting + "\n");
+  CHECK(to_line({}) == "kiln-probe 1 ok\n");
+}
+
+TEST_CASE("verdicts: a plugin that hangs again and again is counted, and one that ended otherwise begins anew") {
+  VerdictStore store(std::filesystem::path(), "host", {});
+  CHECK(store.put("/a.so", identity, {VerdictKind::hung, timed_out("x")}).attempts == 1);  // remembered nowhere
+  CHECK(store.put("/a.so", identity, {VerdictKind::hung, timed_out("x")}).attempts == 1);
+  PluginFolder folder;
+  VerdictStore kept(folder.verdicts(), "host", {});
+  for (std::uint32_t attempts = 1; attempts <= 3; ++attempts) {
+    CHECK(kept.put("/a.so", identity, {VerdictKind::hung, timed_out("x")}).attempts == attempts);
+  }
+  CHECK(kept.put("/a.so", {9, 2, 3, -4}, {VerdictKind::hung, timed_out("x")}).attempts == 1);
+  kept.put("/b.so", identity, {VerdictKind::hung, timed_out("x")});
+  kept.put("/b.so", identity, crashed());
+  CHECK(kept.put("/b.so", identity, {VerdictKind::hung, timed_out("x")}).attempts == 1);
+}
+
+TEST_CASE("verdicts: each host has its own of one plugin") {
+  PluginFolder folder;
+  VerdictStore first(folder.verdicts(), "host", {});
+  first.put("/a.so", identity, crashed());
+  first.save();
+  VerdictStore second(folder.verdicts(), "another host", {});
+  second.put("/a.so", identity, {VerdictKind::ok, {}});
+  second.save();
+  const auto of_first = VerdictStore(folder.verdicts(), "host", {}).find("/a.so", identity);
+  REQUIRE(of_first);
+  CHECK(of_first->kind == VerdictKind::crashed);
+  const auto of_second = VerdictStore(folder.verdicts(), "another host", {}).find("/a.so", identity);
+  REQUIRE(of_second);
+  CHECK(of_second->kind == VerdictKind::ok);
+}
+
+TEST_CASE("verdicts: a file with a member of another type, or too many entries, is of another version") {
+  PluginFolder folder;
+  const std::string entry = R"({"path": "/a.so", "host": "host", "device": 1, "inode": 2, "size": 3, "mtime_ns": -4, )"
+                            R"("verdict": "hung", "code": "timeout", "message": "x", "attempts": 5000, "again_at": 9})";
+  const auto found_in = [&](const std::string& entries) {
+    write_file(folder.verdicts(), R"({"schema": 1, "verdicts": )" + entries + "}");
+    chmod(folder.verdicts().c_str(), 0600);
+    return VerdictStore(folder.verdicts(), "host", {}).find("/a.so", identity);
+  };
+  const auto whole = found_in("[" + entry + "]");
+  REQUIRE(whole);
+  CHECK(whole->kind == VerdictKind::hung);
+  CHECK(whole->attempts == 1000);
+  CHECK(whole->again_at_s == 9);
+  CHECK(whole->status.text() == "timeout: x");
+  const std::pair<std::string, std::string> changes[] = {{"\"/a.so\"", "7"},
+                                                         {"\"host\": \"host\"", "\"host\": null"},
+                                                         {"\"device\": 1", "\"device\": -1"},
+                                                         {"\"inode\": 2", "\"inode\": 2.5"},
+                                                         {"\"size\": 3", "\"size\": \"3\""},
+                                                         {"-4", "true"},
+                                                         {"\"hung\"", "\"sleeps\""},
+                                                         {"\"hung\"", "\"invalid\""},
+                                                         {"\"timeout\"", "\"late\""},
+                                                         {"\"timeout\"", "\"ok\""},
+                                                         {"\"x\"", "[]"}};
+  for (const auto& [from, to] : changes) {
+    INFO(from << " as " << to);
+    std::string changed = entry;
+    changed.replace(changed.find(from), from.size(), to);
+    CHECK_FALSE(found_in("[" + changed + "]").has_value());
+  }
+  CHECK_FALSE(found_in("{\"0\": " + entry + "}").has_value());
+  std::string many = "[" + entry;
+  for (int at = 1; at < 256; ++at) many += ", " + entry;
+  CHECK(found_in(many + "]").has_value());
+  CHECK_FALSE(found_in(many + ", " + entry + "]").has_value());
 }
