@@ -259,6 +259,11 @@ Result<DeviceFolder*> PendingArea::keep(const DeviceInfo& device, const Digest& 
   return folder;
 }
 
+void PendingArea::remove(const std::string& folder, const Digest& digest) {
+  const std::lock_guard lock(mutex_);
+  if (const auto at = folders_.find(folder); at != folders_.end()) opened_->bound.removed(at->second->remove(digest));
+}
+
 void expire_pending(int pending, std::int64_t now_s) {
   const Survey found = survey(pending, Sweep::yes);
   for (const StoredEntry& entry : found.entries) {

@@ -92,6 +92,8 @@ class PendingArea {
 
   // Writes a signed entry. Returns its folder, which is valid for the lifetime of this object.
   Result<DeviceFolder*> keep(const DeviceInfo& device, const Digest& digest, std::span<const std::byte> bytes);
+  // Removes an entry that this object wrote to the device folder of that name.
+  void remove(const std::string& folder, const Digest& digest);
 
  private:
   struct Opened {

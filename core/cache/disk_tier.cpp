@@ -309,7 +309,7 @@ Status DiskTier::remove(const ProgramKey& key, const Device& device) {
   root->bound.removed(store_of(*root, device).folder.remove(key.digest));
   const std::lock_guard lock(mutex_);
   if (const auto pending = set_aside_.find(key.digest); pending != set_aside_.end()) {
-    pending->second->remove(key.digest);
+    root->pending.remove(pending->second->name(), key.digest);
     set_aside_.erase(pending);
   }
   return {};
