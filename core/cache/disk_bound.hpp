@@ -125,7 +125,6 @@ class DiskBound {
   DiskBound(int root, std::uint64_t most_bytes, Figure figure = Figure::shared) noexcept
       : root_(root), most_bytes_(most_bytes), figure_(figure) {}
 
-  std::uint64_t most_bytes() const noexcept { return most_bytes_; }
   // Call after publishing `bytes` bytes. Returns the number of entries evicted.
   std::size_t published(std::uint64_t bytes);
   void removed(std::uint64_t bytes);

@@ -144,14 +144,6 @@ Lease::Lease(Lease&& other) noexcept
       byte_(other.byte_),
       mark_(std::move(other.mark_)) {}
 
-Lease& Lease::operator=(Lease&& other) noexcept {
-  std::swap(state_, other.state_);
-  std::swap(table_, other.table_);
-  std::swap(byte_, other.byte_);
-  std::swap(mark_, other.mark_);
-  return *this;
-}
-
 Lease::~Lease() {
   if (table_ == nullptr) return;
   mark_ = LoadGuard();  // before somebody else can have the lease

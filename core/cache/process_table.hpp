@@ -108,7 +108,6 @@ class Lease {
 
   explicit Lease(State state) noexcept : state_(state) {}
   Lease(Lease&& other) noexcept;
-  Lease& operator=(Lease&& other) noexcept;
   ~Lease();
 
   State state() const noexcept { return state_; }

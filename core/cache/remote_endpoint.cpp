@@ -243,12 +243,6 @@ Status RemoteEndpoint::refresh_index(const std::string& folder, const RemoteLimi
   return {};
 }
 
-std::optional<RemoteIndex> RemoteEndpoint::known_index(const std::string& folder) {
-  const std::lock_guard lock(mutex_);
-  const auto at = indexes_.find(folder);
-  return at == indexes_.end() ? std::nullopt : at->second.index;
-}
-
 Status RemoteEndpoint::probe(const RemoteLimits& limits) {
   const auto opened_store = store();
   if (!opened_store) return opened_store.error();

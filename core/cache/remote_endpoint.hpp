@@ -96,7 +96,6 @@ class RemoteEndpoint {
   // True to one caller: the index of the folder is to be fetched with refresh_index().
   bool wants_index(const std::string& folder);
   Status refresh_index(const std::string& folder, const RemoteLimits& limits);
-  std::optional<RemoteIndex> known_index(const std::string& folder);
 
   // Sends one small request, to learn whether the server answers.
   Status probe(const RemoteLimits& limits);
