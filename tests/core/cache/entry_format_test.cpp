@@ -170,5 +170,118 @@ TEST_CASE("cache::entry_format: another schema is refused with both numbers") {
   CHECK(decode_entry(bytes, our_key).why == "schema 1, expected 2");
 }
 
+TEST_CASE("cache::entry_format: each part has its own limit, on both sides of it") {
+  const EntryLimits limits{.payload = 100, .material = 20, .format = 10};
+  const std::vector<std::byte> payload(101, std::byte{'x'});
+  const std::string text(21, 'm');
+  const auto encode = [&](std::size_t stored, std::size_t material, std::size_t format) {
+    EntryView entry;
+    entry.stored = std::span(payload).first(stored);
+    entry.material = std::string_view(text).substr(0, material);
+    entry.format = std::string_view(text).substr(0, format);
+    entry.compression = Compression::none;
+    const auto bytes = encode_entry(entry, our_key, limits);
+    if (!bytes) return bytes.error().text();
+    CHECK(decode_entry(*bytes, our_key, limits).rejection == Rejection::none);
+    CHECK(view_entry(*bytes, limits).has_value());
+    // A reader with tighter limits refuses each part by its header.
+    for (const EntryLimits& tight :
+         {EntryLimits{stored - 1, 20, 10}, EntryLimits{100, static_cast<std::uint32_t>(material - 1), 10},
+          EntryLimits{100, 20, static_cast<std::uint32_t>(format - 1)}}) {
+      CHECK(decode_entry(*bytes, our_key, tight).why == "a length in the header exceeds the limit");
+      CHECK_FALSE(view_entry(*bytes, tight));
+    }
+    return std::string("ok");
+  };
+  CHECK(encode(100, 20, 10) == "ok");
+  CHECK(encode(101, 20, 10) ==
+        "invalid_argument: program has 101 bytes, 20 bytes of key material and a format name of 10 bytes, expected at "
+        "most 100, 20 and 10");
+  CHECK(encode(100, 21, 10).starts_with("invalid_argument: program has 100 bytes, 21 bytes of key material"));
+  CHECK(encode(100, 20, 11)
+            .starts_with("invalid_argument: program has 100 bytes, 20 bytes of key material and a "
+                         "format name of 11"));
+  CHECK(limits.file() == 64 + 10 + 20 + 100 + 48);
+}
+
+TEST_CASE("cache::entry_format: an entry is looked at without its key where its lengths fit") {
+  const auto good = encoded(test::copied_bytes("payload"), Compression::none, EntryKey(secret_of(8)));
+  const auto view = view_entry(good);
+  REQUIRE(view);
+  CHECK(view->format == "synthetic:1");
+  CHECK(view->material == "the key's material");
+  CHECK(view->build_ns == 1234567);
+  CHECK(view->inflated_bytes == 7);
+  CHECK(std::ranges::equal(key_id_of_entry(good), EntryKey(secret_of(8)).id));
+  CHECK_FALSE(view_entry(std::span(good).first(good.size() - 1)));
+  CHECK_FALSE(view_entry(std::span(good).first(entry_header_bytes + entry_trailer_bytes - 1)));
+  for (const std::size_t at : {0u, 8u, 12u, 32u, 36u, 40u}) {  // magic, schema, compression and lengths
+    CAPTURE(at);
+    auto bad = good;
+    bad[at] ^= std::byte{0x40};
+    CHECK_FALSE(view_entry(bad));
+  }
+}
+
+TEST_CASE("cache::entry_format: what is wrong with a header is told with both sides") {
+  const auto good = encoded(test::copied_bytes("payload"), Compression::none);
+  const auto with = [&](std::size_t at, int value) {
+    auto bad = good;
+    bad[at] = static_cast<std::byte>(value);
+    return decode_entry(bad, our_key).why;
+  };
+  CHECK(with(0, 'k') == "the magic number is not that of a program");
+  CHECK(with(8, 3) == "schema 3, expected 2");
+  CHECK(with(12, 0) == "compression 0, expected 2");
+  CHECK(with(12, 3) == "compression 3, expected 2");
+  CHECK(with(40, 8) == "bytes " + std::to_string(good.size()) + ", expected " + std::to_string(good.size() + 1));
+  CHECK(with(64, 'S') == "the checksum does not match the content");
+  CHECK(decode_entry(std::span(good).first(111), our_key).why == "bytes 111, expected 112 or more");
+  CHECK(decode_entry(encoded({}, Compression::none, EntryKey(secret_of(8))), our_key).why ==
+        "the program is signed with a key other than the key of this user");
+}
+
+TEST_CASE("cache::entry_format: each rejection has a name") {
+  const std::pair<Rejection, std::string> names[] = {{Rejection::none, "none"},
+                                                     {Rejection::corrupt, "corrupt"},
+                                                     {Rejection::tampered, "tampered"},
+                                                     {Rejection::foreign, "foreign"},
+                                                     {Rejection::driver_changed, "driver_changed"},
+                                                     {Rejection::refused, "refused"},
+                                                     {Rejection::quarantined, "quarantined"},
+                                                     {static_cast<Rejection>(99), "invalid"}};
+  for (const auto& [rejection, name] : names) CHECK(to_string(rejection) == name);
+  CHECK(rejection_kinds == std::size(names) - 1);
+}
+
+TEST_CASE("cache::program_payload: the fields of a payload, in their order") {
+  const auto fault = [](const std::vector<std::pair<std::string, std::string>>& fields) {
+    KeyEncoder encoder;
+    for (const auto& [name, value] : fields) encoder.field(name, value);
+    const std::string text = encoder.material();
+    const auto program = decode_payload("f", std::as_bytes(std::span(text)));
+    return program ? std::to_string(program->driver_files.size()) + " files" : program.error().text();
+  };
+  const std::pair<std::string, std::string> binary{"binary", "b"}, setting{"driver_setting", "s"};
+  CHECK(fault({binary}) == "0 files");
+  CHECK(fault({binary, setting, {"name", "a"}, {"content", "x"}}) == "1 files");
+  CHECK(fault({binary, setting, {"name", "a"}, {"content", "x"}, {"name", "b"}, {"content", ""}}) == "2 files");
+  CHECK(fault({binary, setting}) == "0 files");
+  CHECK(fault({}) == "corrupt: payload of 0 bytes: expected field 'binary' first");
+  CHECK(fault({setting}) == "corrupt: payload of 27 bytes: expected field 'binary' first");
+  const std::string expected =
+      " fields, expected binary, driver_setting, and at most 256 driver files of two fields each";
+  CHECK(fault({binary, {"name", "a"}, {"content", "x"}, setting}) == "corrupt: payload has 4" + expected);
+  CHECK(fault({binary, setting, {"name", "a"}}) == "corrupt: payload has 3" + expected);
+  CHECK(fault({binary, setting, {"content", "a"}, {"name", "x"}}) ==
+        "corrupt: driver file 1 of 1: invalid name, order or size");
+  CHECK(fault({binary, setting, {"name", "a"}, {"content", "x"}, {"name", "b"}, {"contents", ""}}) ==
+        "corrupt: driver file 2 of 2: invalid name, order or size");
+  CHECK(fault({binary, setting, {"name", "b"}, {"content", "x"}, {"name", "a"}, {"content", ""}}) ==
+        "corrupt: driver file 2 of 2: invalid name, order or size");
+  CHECK(fault({binary, setting, {"name", "a"}, {"content", "x"}, {"name", "a"}, {"content", ""}}) ==
+        "corrupt: driver file 2 of 2: invalid name, order or size");
+}
+
 }  // namespace
 }  // namespace kiln

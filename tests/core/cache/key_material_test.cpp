@@ -175,6 +175,156 @@ TEST_CASE("cache::key_material: a source read back makes the same key") {
   CHECK_FALSE(kiln::source_of(key_of(source, device.info(), "label").material));
 }
 
+TEST_CASE("cache::key_material: what a source's fields may be") {
+  const auto number = [](std::uint64_t value) {
+    std::vector<std::byte> bytes;
+    append_little_endian(bytes, value);
+    return copied_text(bytes);
+  };
+  const Fields whole{{"dialect", "glsl"},      {"source", "s"},          {"entry", "e"},
+                     {"constant.N", "1"},      {"binding", number(1)},   {"binding", number(3)},
+                     {"view", number(0)},      {"workgroup", number(8)}, {"workgroup", number(4)},
+                     {"workgroup", number(2)}, {"device.vendor", "v"}};
+  const auto source = kiln::source_of(material_of(whole));
+  REQUIRE(source);
+  CHECK(source->dialect == Dialect::glsl);
+  CHECK(source->text == "s");
+  CHECK(source->entry == "e");
+  CHECK(source->constants == std::vector<Define>{{"N", "1"}});
+  CHECK(source->bindings == std::vector<Access>{static_cast<Access>(1), static_cast<Access>(3)});
+  CHECK(source->views == std::vector<View>{static_cast<View>(0)});
+  CHECK(source->workgroup == std::array<std::uint32_t, 3>{8, 4, 2});
+  struct Case {
+    std::size_t at;
+    std::string value;
+    bool taken;
+  };
+  const std::uint64_t last_access = static_cast<std::uint64_t>(Access::read_write);
+  const std::uint64_t last_view = static_cast<std::uint64_t>(View::uniforms);
+  for (const Case& one : {
+           Case{0, "opencl_c", true},
+           Case{0, "code_object", true},
+           Case{0, "library", false},
+           Case{0, "", false},
+           Case{4, number(last_access), true},
+           Case{4, number(last_access + 1), false},
+           Case{4, std::string(7, '\0'), false},
+           Case{4, std::string(9, '\0'), false},
+           Case{6, number(last_view), true},
+           Case{6, number(last_view + 1), false},
+           Case{6, std::string(4, '\0'), false},
+           Case{7, std::string(4, '\0'), false},
+       }) {
+    CAPTURE(one.at, one.value);
+    Fields fields = whole;
+    fields[one.at].second = one.value;
+    CHECK(kiln::source_of(material_of(fields)).has_value() == one.taken);
+  }
+  Fields fields = whole;
+  fields.erase(fields.begin() + 9);
+  CHECK_FALSE(kiln::source_of(material_of(fields)));  // two axes of a workgroup
+  fields = whole;
+  fields.insert(fields.begin() + 9, {"workgroup", number(1)});
+  CHECK_FALSE(kiln::source_of(material_of(fields)));  // four
+  CHECK_FALSE(kiln::source_of("no fields"));
+  CHECK_FALSE(kiln::source_of(""));
+}
+
+TEST_CASE("cache::key_material: a program of an application has a source without a text") {
+  const auto source =
+      kiln::source_of(material_of({{"schema", "x"}, {"dialect", "application"}, {"binding", "no number"}}));
+  REQUIRE(source);
+  CHECK(source->dialect == Dialect::library);
+  CHECK(source->text.empty());
+  CHECK(source->bindings.empty());
+  CHECK_FALSE(kiln::source_of(material_of({{"source", "application"}})));
+}
+
+TEST_CASE("cache::key_material: bindings whose values are given at each launch are not in the key") {
+  SyntheticDevice device;
+  KernelSource source = test::source_of("text");
+  source.bindings = {Access::read, Access::write, Access::read};
+  const auto fields_of = [&](const std::vector<View>& views) {
+    source.views = views;
+    std::string found;
+    for (const auto& [name, value] : decoded(key_of(source, device.info(), "").material)) {
+      if (name == "binding" || name == "view")
+        found += name.substr(0, 1) + std::to_string(static_cast<int>(value[0])) + " ";
+    }
+    return found;
+  };
+  const auto number = [](auto value) { return std::to_string(static_cast<int>(value)); };
+  const std::string read = "b" + number(Access::read) + " ", write = "b" + number(Access::write) + " ";
+  const auto view = [&](View of) { return "v" + number(of) + " "; };
+  using enum View;
+  CHECK(fields_of({}) == read + write + read);
+  CHECK(fields_of({storage, storage, storage}) == read + write + read);
+  CHECK(fields_of({uniforms, storage, storage}) == write + read);
+  CHECK(fields_of({storage, pixels, storage}) == read + read);
+  CHECK(fields_of({storage, pixels, image}) == read + read + view(storage) + view(image));
+  CHECK(fields_of({texels, storage, uniforms}) == read + write + view(texels) + view(storage));
+  CHECK(fields_of({storage, storage}) == read + write + read);  // the third has no view
+}
+
+TEST_CASE("cache::manifest: the words of a folder's name") {
+  SyntheticDevice device;
+  const auto words = [&](std::vector<std::pair<std::string, std::string>> identity, const std::string& name) {
+    device.facts().device_identity = std::move(identity);
+    device.facts().name = name;
+    const std::string folder = device_folder_name(device.info());
+    return folder.substr(0, folder.size() - 34);
+  };
+  CHECK(words({{"vendor", "AMD"}, {"renderer", "Radeon RX"}, {"isa", "gfx1100"}}, "n") == "amd_radeon_rx");
+  CHECK(words({{"vendor", "AMD"}, {"isa", "gfx1100"}}, "n") == "amd_gfx1100");
+  CHECK(words({{"vendor", "AMD"}}, "Some Name") == "amd_some_name");
+  CHECK(words({{"renderer", "(az09AZ) --"}}, "n") == "az09az");
+  CHECK(words({{"renderer", "[`{/:@"}}, "n") == "device");
+  CHECK(words({{"vendor", std::string(39, 'a')}, {"renderer", "bc"}}, "n") == std::string(39, 'a'));
+  CHECK(words({{"vendor", std::string(38, 'a')}, {"renderer", "bc"}}, "n") == std::string(38, 'a') + "_b");
+  CHECK(words({{"vendor", std::string(37, 'a')}, {"renderer", "bc"}}, "n") == std::string(37, 'a') + "_bc");
+}
+
+TEST_CASE("cache::manifest: what it says in words, and nothing where it is none") {
+  SyntheticDevice device;
+  const ManifestWords words = words_of_manifest(encode_manifest(device.info()));
+  CHECK(words.device == "Synthetic (test, 1 lane)");
+  CHECK(words.kind == "software");
+  CHECK(words.driver == "Synthetic 1.0");
+  for (const char* text : {"", "[]", "3", "{}", R"({"device": 3, "kind": [], "driver": null})"}) {
+    CAPTURE(text);
+    const ManifestWords none = words_of_manifest(text);
+    CHECK(none.device.empty());
+    CHECK(none.kind.empty());
+    CHECK(none.driver.empty());
+  }
+}
+
+TEST_CASE("cache::meta: every figure comes back, and what is none is left as it was") {
+  EntryMeta meta;
+  meta.key = "k", meta.label = "l", meta.operation = "o", meta.shape = "s", meta.variant = "v";
+  meta.build_ms = 1.5, meta.first_dispatch_ms = 2.5, meta.load_ms = 3.5, meta.warm_dispatch_ms = 4.5;
+  meta.first_use_ms = 5.5, meta.gflops = 6.5;
+  meta.times_used = 7, meta.runs = 8, meta.last_used = -9;
+  const auto read = decode_meta(encode_meta(meta));
+  REQUIRE(read);
+  CHECK(encode_meta(*read) == encode_meta(meta));
+  CHECK(read->first_use_ms == 5.5);
+  CHECK(read->times_used == 7);
+  CHECK(read->last_used == -9);
+  const auto odd = decode_meta(
+      R"({"key": 1, "label": "l", "build_ms": "x", "load_ms": 3, "times_used": -1, "runs": 2.5, "last_used": 1.5})");
+  REQUIRE(odd);
+  CHECK(odd->key.empty());
+  CHECK(odd->label == "l");
+  CHECK(odd->build_ms == 0);
+  CHECK(odd->load_ms == 3);
+  CHECK(odd->times_used == EntryMeta{}.times_used);
+  CHECK(odd->runs == EntryMeta{}.runs);
+  CHECK(odd->last_used == EntryMeta{}.last_used);
+  CHECK_FALSE(decode_meta("[]"));
+  CHECK_FALSE(decode_meta(""));
+}
+
 TEST_CASE("cache::manifest: it says the driver's identity exactly, and nothing else is one") {
   SyntheticDevice device;
   CHECK(driver_fields_of_manifest(encode_manifest(device.info())) == driver_fields(device.info()));

@@ -246,5 +246,69 @@ TEST_CASE("cache::missed_keys: what was encoded is read, what is none is nothing
   CHECK(labels_of(missed_in(place)) == std::vector<std::string>(4, "long"));
 }
 
+TEST_CASE("cache::missed_keys: each field of a record is there, under its name") {
+  using Fields = std::vector<std::pair<std::string, std::string>>;
+  const std::string five(1, '\5'), eight = five + std::string(7, '\0'),
+                                   schema = std::string(1, '\1') + std::string(7, '\0');
+  const Fields whole{{"schema", schema}, {"missed", eight}, {"label", "l"},
+                     {"reason", schema}, {"why", "w"},      {"material", "m"}};
+  const auto keys_in = [](const Fields& fields) {
+    KeyEncoder encoder;
+    for (const auto& [name, value] : fields) encoder.field(name, value);
+    return decode_missed_keys(encoder.material());
+  };
+  const auto keys = keys_in(whole);
+  REQUIRE(keys.size() == 1);
+  CHECK(keys[0].missed_s == 5);
+  CHECK(keys[0].label == "l");
+  CHECK(keys[0].reason == Rejection::corrupt);
+  CHECK(keys[0].why == "w");
+  CHECK(keys[0].material == "m");
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    CAPTURE(whole[i].first);
+    Fields fields = whole;
+    fields[i].first += "x";
+    CHECK(keys_in(fields).empty());
+  }
+  for (const std::size_t i : {0u, 1u, 3u}) {  // numbers have eight bytes
+    Fields fields = whole;
+    fields[i].second += std::string(1, '\0');
+    CHECK(keys_in(fields).empty());
+  }
+  Fields other = whole;
+  other[0].second = eight;  // another schema
+  CHECK(keys_in(other).empty());
+  CHECK(keys_in({}).empty());
+  CHECK(keys_in({whole[0]}).empty());
+  // A part of a record at the end is left out.
+  Fields longer = whole;
+  longer.insert(longer.end(), whole.begin() + 1, whole.end() - 1);
+  CHECK(keys_in(longer).size() == 1);
+  longer.push_back(whole.back());
+  CHECK(keys_in(longer).size() == 2);
+}
+
+TEST_CASE("cache::missed_keys: long words are cut to 4096 bytes, and the newest of a key counts") {
+  Workplace place;
+  std::filesystem::create_directory(place.config.directory);
+  std::filesystem::permissions(place.config.directory, std::filesystem::perms::owner_all);
+  const auto root = open_folder(place.config.directory, Create::no);
+  MissedKeys missed;
+  missed.save(root->get());
+  CHECK(std::filesystem::is_empty(place.config.directory));  // nothing was missed
+  missed.note({{}, "m", std::string(4097, 'l')}, Rejection::refused, std::string(4097, 'w'));
+  missed.note({{}, "n", "short"}, Rejection::none, std::string(4096, 'w'));
+  missed.save(root->get());
+  missed.save(root->get());  // they are there once
+  const auto keys = missed_in(place);
+  REQUIRE(keys.size() == 2);
+  CHECK(keys[0].label == std::string(4096, 'l'));
+  CHECK(keys[0].why == std::string(4096, 'w'));
+  CHECK(keys[1].why.size() == 4096);
+  missed.note({{}, "m", "again"}, Rejection::corrupt, "now");
+  missed.save(root->get());
+  CHECK(labels_of(missed_in(place)) == std::vector<std::string>{"short", "again"});
+}
+
 }  // namespace
 }  // namespace kiln::test

@@ -9,6 +9,7 @@
 #include <catch2/catch.hpp>
 
 #include <atomic>
+#include <stdexcept>
 #include <thread>
 
 namespace kiln::test {
@@ -75,6 +76,62 @@ TEST_CASE("cache::build_all: its threads build at one time, each program once, a
   REQUIRE(answers.size() == 80);
   CHECK(fault_of({answers.begin(), answers.begin() + 40}) == "");
   CHECK(fault_of({answers.begin() + 40, answers.end()}) == "");
+}
+
+TEST_CASE("cache::build_all: nothing more is begun when whoever is told says so, or throws") {
+  const bool throws = GENERATE(false, true);
+  Workplace place;
+  SyntheticDevice device;
+  const auto cache = place.open();
+  const Wanted wanted(4, device);
+  std::vector<std::size_t> told;
+  build_all(*cache, wanted.requests, 1, [&](std::size_t request, const Result<Acquired>& answer) {
+    CHECK(answer);
+    told.push_back(request);
+    if (throws && told.size() == 2) throw std::runtime_error("enough");
+    return told.size() != 2;
+  });
+  CHECK(told == std::vector<std::size_t>{0, 1});
+  CHECK(device.builds == 2);
+}
+
+TEST_CASE("cache::build_all: what another thread builds is passed over until nothing else is free") {
+  Workplace place;
+  SyntheticDevice device;
+  const auto cache = place.open();
+  const Wanted wanted(3, device);
+  const auto becomes = [](const std::atomic<bool>& flag) {
+    for (int i = 0; i < 4000 && !flag; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    return flag.load();
+  };
+  std::atomic<bool> zero_begun{false}, one_begun{false}, one_told{false}, two_told{false}, one_built{false};
+  std::atomic<int> in_time{0};
+  // The first is built until the second is told, and the second until the third is.
+  device.on_build = [&](const KernelSource& source) {
+    if (source.text == "program 0") zero_begun = true, in_time += becomes(one_told) ? 1 : 0;
+    if (source.text == "program 1") one_begun = true, in_time += becomes(two_told) ? 1 : 0;
+  };
+  std::thread zero([&] { static_cast<void>(cache->get_or_build(wanted.requests[0])); });
+  std::thread one([&] {
+    static_cast<void>(cache->get_or_build(wanted.requests[1]));
+    one_built = true;
+  });
+  CHECK(becomes(zero_begun));
+  CHECK(becomes(one_begun));
+  std::vector<std::size_t> told;
+  build_all(*cache, wanted.requests, 1, [&](std::size_t request, const Result<Acquired>& answer) {
+    CHECK(answer);
+    told.push_back(request);
+    if (request == 1) one_told = true;
+    if (request == 2) two_told = true, in_time += becomes(one_built) ? 1 : 0;
+    return true;
+  });
+  one_told = two_told = true;
+  zero.join();
+  one.join();
+  CHECK(told == std::vector<std::size_t>{2, 1, 0});
+  CHECK(in_time == 3);
+  CHECK(device.builds == 3);
 }
 
 TEST_CASE("cache::build_all: two processes that start on nothing build at one time") {
