@@ -200,8 +200,13 @@ Status Transfers::run(VkBuffer from, std::uint64_t from_offset, VkBuffer to, std
   }
   if (!status.ok()) return status;
   const VkSemaphoreWaitInfo wait{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO, nullptr, 0, 1, &semaphore, &value};
-  return gpu_->check(vk.WaitSemaphores(gpu_->handle(), &wait, std::numeric_limits<std::uint64_t>::max()),
-                     "waiting for a copy");
+  status = gpu_->check(vk.WaitSemaphores(gpu_->handle(), &wait, std::numeric_limits<std::uint64_t>::max()),
+                       "waiting for a copy");
+  if (!status.ok()) {  // for want of memory, the copy may still run
+    const std::lock_guard lock(gpu_->queue_mutex());
+    vk.DeviceWaitIdle(gpu_->handle());
+  }
+  return status;
 }
 
 Status Transfers::write(VkBuffer to, std::uint64_t offset, std::span<const std::byte> from) {

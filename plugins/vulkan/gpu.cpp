@@ -89,7 +89,7 @@ bool Gpu::maps_most_memory() const noexcept {
 
 Gpu::~Gpu() {
   if (device_ == VK_NULL_HANDLE || vk_.DestroyDevice == nullptr) return;
-  vk_.DeviceWaitIdle(device_);
+  if (vk_.DeviceWaitIdle != nullptr) vk_.DeviceWaitIdle(device_);
   vk_.DestroyDevice(device_, nullptr);
 }
 
