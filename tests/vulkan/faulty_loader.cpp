@@ -7,7 +7,8 @@
 //   FAULTY_VULKAN_WORKGROUPS  the most workgroups of a dispatch
 //   FAULTY_VULKAN_RESOURCES   the most resources of a program
 //   FAULTY_VULKAN_BLOCKS      the most storage blocks of a descriptor set
-//   FAULTY_VULKAN_VERSION     of the loader: "1.1"
+//   FAULTY_VULKAN_VERSION     of the loader: "1.0", "1.1"
+// and but for what a test tells it: faulty_state.hpp.
 #include <dlfcn.h>
 
 #define VK_NO_PROTOTYPES
@@ -18,6 +19,8 @@
 #include <cstring>
 #include <type_traits>
 #include <vector>
+
+#include "vulkan/faulty_calls.hpp"
 
 namespace {
 
@@ -91,8 +94,10 @@ VKAPI_ATTR void VKAPI_CALL read_format(VkPhysicalDevice device, VkFormat format,
 PFN_vkEnumerateInstanceVersion real_version = nullptr;
 
 VKAPI_ATTR VkResult VKAPI_CALL read_version(uint32_t* version) {
-  if (!is_set("FAULTY_VULKAN_VERSION", "1.1")) return real_version(version);
-  *version = VK_API_VERSION_1_1;
+  constexpr const char* variable = "FAULTY_VULKAN_VERSION";
+  const bool first = is_set(variable, "1.0");
+  if (!first && !is_set(variable, "1.1")) return real_version(version);
+  *version = first ? VK_API_VERSION_1_0 : VK_API_VERSION_1_1;
   return VK_SUCCESS;
 }
 
@@ -110,19 +115,15 @@ VKAPI_ATTR void VKAPI_CALL read_properties(VkPhysicalDevice device, VkPhysicalDe
 }
 
 VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL device_function(VkDevice device, const char* name) {
-  const PFN_vkVoidFunction found = real_device_functions(device, name);
-  if (std::strcmp(name, "vkCreateComputePipelines") != 0) return found;
-  real_create = reinterpret_cast<PFN_vkCreateComputePipelines>(found);
-  return reinterpret_cast<PFN_vkVoidFunction>(create_pipelines);
+  PFN_vkVoidFunction found = real_device_functions(device, name);
+  if (std::strcmp(name, "vkCreateComputePipelines") == 0) {
+    real_create = reinterpret_cast<PFN_vkCreateComputePipelines>(found);
+    found = reinterpret_cast<PFN_vkVoidFunction>(create_pipelines);
+  }
+  return kiln::vulkan::failing_call(name, kiln::vulkan::pretended_call(name, found));
 }
 
-}  // namespace
-
-extern "C" __attribute__((visibility("default"))) PFN_vkVoidFunction vkGetInstanceProcAddr(VkInstance instance,
-                                                                                           const char* name) {
-  const PFN_vkGetInstanceProcAddr get = real_loader();
-  if (get == nullptr) return nullptr;
-  const PFN_vkVoidFunction found = get(instance, name);
+PFN_vkVoidFunction instance_function(PFN_vkVoidFunction found, const char* name) {
   const auto is_replaced = [&](const char* one, auto& real) {
     if (found == nullptr || std::strcmp(name, one) != 0) return false;
     real = reinterpret_cast<std::remove_reference_t<decltype(real)>>(found);
@@ -144,4 +145,14 @@ extern "C" __attribute__((visibility("default"))) PFN_vkVoidFunction vkGetInstan
     return reinterpret_cast<PFN_vkVoidFunction>(device_function);
   }
   return found;
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) PFN_vkVoidFunction vkGetInstanceProcAddr(VkInstance instance,
+                                                                                           const char* name) {
+  const PFN_vkGetInstanceProcAddr get = real_loader();
+  if (get == nullptr) return nullptr;
+  const PFN_vkVoidFunction found = instance_function(get(instance, name), name);
+  return kiln::vulkan::failing_call(name, kiln::vulkan::pretended_call(name, found));
 }
