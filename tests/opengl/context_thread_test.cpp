@@ -7,6 +7,7 @@
 #include <chrono>
 #include <fstream>
 #include <future>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -73,6 +74,56 @@ TEST_CASE("opengl: a load that does not begin in time is withdrawn", "[opengl]")
   thread.call([] {});
   CHECK(thread.call_within(30s, [] { return 5; }) == 5);
   CHECK_FALSE(ran);
+}
+
+TEST_CASE("opengl: a call answers what the function answers, or throws what it throws", "[opengl]") {
+  auto started = ContextThread::start();
+  REQUIRE(started);
+  ContextThread& thread = **started;
+  const auto throwing = []() -> int { throw std::runtime_error("from the thread"); };
+  CHECK(thread.call([] { return 41; }) == 41);
+  CHECK(thread.call_within(30s, [] { return 42; }) == 42);
+  CHECK_THROWS_WITH(thread.call(throwing), "from the thread");
+  CHECK_THROWS_WITH(thread.call_within(30s, throwing), "from the thread");
+  // On the thread itself a call runs at once.
+  CHECK_FALSE(thread.on_this_thread());
+  const auto nested = [&thread] {
+    const bool here = thread.on_this_thread();
+    const int one = thread.call([] { return 1; });
+    return here ? one + thread.call_within(30s, [] { return 2; }).value_or(100) : -1;
+  };
+  CHECK(thread.call(nested) == 3);
+  CHECK(thread.call_within(30s, nested) == 3);
+}
+
+TEST_CASE("opengl: tasks run in their order, and all that were posted run before the thread ends", "[opengl]") {
+  std::vector<int> order;
+  {
+    auto started = ContextThread::start();
+    REQUIRE(started);
+    for (int i = 0; i < 1000; ++i) (*started)->post([&order, i] { order.push_back(i); });
+  }
+  REQUIRE(order.size() == 1000);
+  for (int i = 0; i < 1000; ++i) CHECK(order[static_cast<std::size_t>(i)] == i);
+}
+
+TEST_CASE("opengl: between tasks the thread pumps while there is work, patiently where nothing waits", "[opengl]") {
+  std::vector<bool> patient;  // of each call of the pump
+  std::promise<void> done;
+  auto started = ContextThread::start();
+  REQUIRE(started);
+  ContextThread& thread = **started;
+  thread.call([&] {
+    thread.set_pump([&](bool waits) {
+      patient.push_back(waits);
+      if (patient.size() < 3) return ContextThread::Pump::busy;
+      if (patient.size() == 3) done.set_value();
+      return ContextThread::Pump::idle;
+    });
+  });
+  REQUIRE(done.get_future().wait_for(30s) == std::future_status::ready);
+  // First behind the task that set it; from the third on it is idle until there is a task.
+  CHECK(thread.call([&] { return patient; }) == std::vector<bool>{false, true, true});
 }
 
 }  // namespace kiln::opengl

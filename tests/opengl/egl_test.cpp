@@ -36,6 +36,11 @@ struct FakeEgl {
   std::vector<std::vector<EGLint>> contexts;
   std::vector<EGLContext> shared_with, destroyed;
   int released = 0;
+  // Fences: what fails, and the calls so far.
+  bool makes_sync = true, waits_for_sync = true;
+  int native_fd = -1;
+  std::string fence_calls;
+  std::vector<EGLAttrib> fence_attributes;
 };
 
 FakeEgl fake_egl;
@@ -67,11 +72,44 @@ EGLContext make_fake_context(EGLDisplay, EGLConfig, EGLContext share, const EGLi
 
 void unused_function() {}
 
+EGLSync make_fake_sync(EGLDisplay, EGLenum type, const EGLAttrib* attributes) {
+  fake_egl.fence_calls += type == 0x3144 ? "create " : "wrong type ";
+  fake_egl.fence_attributes.clear();
+  for (; attributes != nullptr && *attributes != EGL_NONE; ++attributes) {
+    fake_egl.fence_attributes.push_back(*attributes);
+  }
+  return fake_egl.makes_sync ? &fake_egl : EGL_NO_SYNC;
+}
+
+EGLBoolean destroy_fake_sync(EGLDisplay, EGLSync) {
+  fake_egl.fence_calls += "destroy ";
+  return EGL_TRUE;
+}
+
+EGLBoolean wait_for_fake_sync(EGLDisplay, EGLSync, EGLint) {
+  fake_egl.fence_calls += "wait ";
+  return fake_egl.waits_for_sync ? EGL_TRUE : EGL_FALSE;
+}
+
+EGLint duplicate_fake_fence(EGLDisplay, EGLSync) {
+  fake_egl.fence_calls += "duplicate ";
+  return fake_egl.native_fd;
+}
+
+__eglMustCastToProperFunctionPointerType fake_function(const std::string& name) {
+  using Any = __eglMustCastToProperFunctionPointerType;
+  if (name == "eglCreateSync") return reinterpret_cast<Any>(make_fake_sync);
+  if (name == "eglDestroySync") return reinterpret_cast<Any>(destroy_fake_sync);
+  if (name == "eglWaitSync") return reinterpret_cast<Any>(wait_for_fake_sync);
+  if (name == "eglDupNativeFenceFDANDROID") return reinterpret_cast<Any>(duplicate_fake_fence);
+  return unused_function;
+}
+
 // Every function and extension is there.
 EglApi whole_api() {
   EglApi all;
   all.get_proc_address = [](const char* name) -> __eglMustCastToProperFunctionPointerType {
-    return name == fake_egl.missing ? nullptr : unused_function;
+    return name == fake_egl.missing ? nullptr : fake_function(name);
   };
   all.get_error = [] { return fake_egl.error; };
   all.query_string = [](EGLDisplay, EGLint) { return fake_egl.display_extensions.c_str(); };
@@ -368,6 +406,62 @@ TEST_CASE("opengl: egl: native fences need the extension and each of their funct
   const Status no_fence = NativeFences::find(whole_api(), &display_mark).wait(null.get());
   CHECK(no_fence.code == StatusCode::invalid_argument);
   CHECK(words_of(no_fence) == what + " is not a sync_file");
+}
+
+TEST_CASE("opengl: egl: a native fence is made of a flushed fence, and says what fails", "[opengl][egl]") {
+  fake_egl = {};
+  fake_egl.display_extensions += " EGL_ANDROID_native_fence_sync";
+  fake_egl.error = 0x3003;
+  const NativeFences fences = NativeFences::find(whole_api(), &display_mark);
+  Gl gl{};
+  gl.Flush = [] { fake_egl.fence_calls += "flush "; };
+  fake_egl.native_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+  {
+    const auto made = fences.make(gl);
+    REQUIRE(made);
+    CHECK(made->get() == fake_egl.native_fd);
+    CHECK(fake_egl.fence_calls == "create flush duplicate destroy ");
+    CHECK(fake_egl.fence_attributes.empty());
+  }
+  fake_egl.native_fd = -1;
+  CHECK(words_of(fences.make(gl)) == "eglDupNativeFenceFDANDROID failed: EGL error 12291");
+  CHECK(fake_egl.fence_calls == "create flush duplicate destroy create flush duplicate destroy ");
+  fake_egl.makes_sync = false;
+  fake_egl.fence_calls.clear();
+  CHECK(words_of(fences.make(gl)) == "eglCreateSync failed: EGL error 12291");
+  CHECK(fake_egl.fence_calls == "create ");
+}
+
+TEST_CASE("opengl: egl: a native fence of a descriptor is waited for, and says what fails", "[opengl][egl]") {
+  REQUIRE(support::simulated_nodes_present());  // which are sync_files too
+  fake_egl = {};
+  fake_egl.display_extensions += " EGL_ANDROID_native_fence_sync";
+  fake_egl.error = 0x3004;
+  const NativeFences fences = NativeFences::find(whole_api(), &display_mark);
+  const std::string path = empty_file(support::simulated_node_mark);
+  const UniqueFd file(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  const std::string what = "descriptor " + std::to_string(file.get());
+  CHECK(fences.wait(file.get()).ok());
+  CHECK(fake_egl.fence_calls == "create wait destroy ");
+  REQUIRE(fake_egl.fence_attributes.size() == 2);
+  CHECK(fake_egl.fence_attributes[0] == 0x3145);
+  const UniqueFd given(static_cast<int>(fake_egl.fence_attributes[1]));  // the fence's own, which stays open
+  CHECK(given.get() != file.get());
+  CHECK(fcntl(given.get(), F_GETFD) == FD_CLOEXEC);
+  fake_egl.waits_for_sync = false;
+  const Status waited = fences.wait(file.get());
+  const UniqueFd second(static_cast<int>(fake_egl.fence_attributes[1]));
+  CHECK(waited.code == StatusCode::internal);
+  CHECK(words_of(waited) == what + ": eglWaitSync: 12292");
+  CHECK(fake_egl.fence_calls == "create wait destroy create wait destroy ");
+  fake_egl.makes_sync = false;
+  fake_egl.fence_calls.clear();
+  const Status made = fences.wait(file.get());
+  CHECK(made.code == StatusCode::invalid_argument);
+  CHECK(words_of(made) == what + ": eglCreateSync: 12292");
+  CHECK(fake_egl.fence_calls == "create ");
+  CHECK(fcntl(static_cast<int>(fake_egl.fence_attributes[1]), F_GETFD) == -1);  // closed again
+  std::filesystem::remove(path);
 }
 
 TEST_CASE("opengl: egl: nodes that are no device say nothing and are not gone", "[opengl][egl]") {

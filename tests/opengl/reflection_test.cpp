@@ -335,8 +335,8 @@ TEST_CASE("opengl: reflection: a subroutine uniform cannot be used by a job", "[
 
 TEST_CASE("opengl: reflection: on Mesa a struct with members of 32 and 64 bits cannot be used", "[opengl][codec]") {
   FakeProgram program;
-  program[GL_UNIFORM] = {fake_uniform("mixed.a", GL_FLOAT, 1, 0), fake_uniform("mixed.b", GL_DOUBLE, 1, 1),
-                         fake_uniform("equal.a", GL_FLOAT, 1, 2), fake_uniform("equal.b", GL_INT, 1, 3),
+  program[GL_UNIFORM] = {fake_uniform("mixed.a", GL_FLOAT, 1, 0),    fake_uniform("mixed.b", GL_DOUBLE, 1, 1),
+                         fake_uniform("equal.a", GL_FLOAT, 1, 2),    fake_uniform("equal.b", GL_INT, 1, 3),
                          fake_uniform("rows[1].a", GL_DOUBLE, 1, 4), fake_uniform("rows[0].b", GL_FLOAT, 1, 5),
                          fake_uniform("lone", GL_DOUBLE, 1, 6)};
   Gl gl = functions_of(program);
@@ -391,8 +391,11 @@ TEST_CASE("opengl: reflection: storage blocks end where their last member does",
   const auto variable = [](GLenum type, GLint size, GLint offset, GLint stride, GLint top_size, GLint top_stride) {
     FakeResource made;
     made.name = "Block.a[0].b";
-    made.properties = {{GL_TYPE, static_cast<GLint>(type)}, {GL_ARRAY_SIZE, size}, {GL_OFFSET, offset},
-                       {GL_ARRAY_STRIDE, stride}, {GL_TOP_LEVEL_ARRAY_SIZE, top_size},
+    made.properties = {{GL_TYPE, static_cast<GLint>(type)},
+                       {GL_ARRAY_SIZE, size},
+                       {GL_OFFSET, offset},
+                       {GL_ARRAY_STRIDE, stride},
+                       {GL_TOP_LEVEL_ARRAY_SIZE, top_size},
                        {GL_TOP_LEVEL_ARRAY_STRIDE, top_stride}};
     return made;
   };
@@ -410,7 +413,8 @@ TEST_CASE("opengl: reflection: storage blocks end where their last member does",
     return reflection.interface.resources[0];
   };
   // vec3 and float: the driver rounds 20 up to 32.
-  const ProgramResource rounded = one_block({variable(GL_FLOAT_VEC3, 1, 0, 0, 1, 0), variable(GL_FLOAT, 1, 16, 0, 1, 0)}, 32);
+  const ProgramResource rounded =
+      one_block({variable(GL_FLOAT_VEC3, 1, 0, 0, 1, 0), variable(GL_FLOAT, 1, 16, 0, 1, 0)}, 32);
   CHECK(rounded.number == 4u);
   CHECK(rounded.bytes == 20);
   CHECK(rounded.element == ElementType::f32);
@@ -422,7 +426,8 @@ TEST_CASE("opengl: reflection: storage blocks end where their last member does",
   CHECK(fixed.element_bytes == 4);
   CHECK_FALSE(fixed.open_ended);
   // An int, then vec4[].
-  const ProgramResource open = one_block({variable(GL_INT, 1, 0, 0, 1, 0), variable(GL_FLOAT_VEC4, 0, 16, 16, 1, 0)}, 32);
+  const ProgramResource open =
+      one_block({variable(GL_INT, 1, 0, 0, 1, 0), variable(GL_FLOAT_VEC4, 0, 16, 16, 1, 0)}, 32);
   CHECK(open.open_ended);
   CHECK(open.array_offset == 16);
   CHECK(open.array_stride == 16);

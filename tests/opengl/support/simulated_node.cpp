@@ -1,6 +1,7 @@
 #include "opengl/support/simulated_node.hpp"
 
 #include <drm.h>
+#include <linux/sync_file.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -43,5 +44,6 @@ extern "C" int ioctl(int fd, unsigned long request, ...) noexcept {
     answer(version->desc, version->desc_len, "kiln-simulated gfx1100");
     return 0;
   }
+  if (request == SYNC_IOC_FILE_INFO && is_simulated(fd)) return 0;
   return static_cast<int>(syscall(SYS_ioctl, fd, request, argument));
 }

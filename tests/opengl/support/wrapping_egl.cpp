@@ -25,6 +25,7 @@ constexpr unsigned already_signaled = 0x911A;
 constexpr unsigned timeout_expired = 0x911B;
 constexpr unsigned condition_satisfied = 0x911C;
 constexpr unsigned wait_failed = 0x911D;
+constexpr unsigned out_of_memory = 0x0505;
 constexpr unsigned gl_timestamp = 0x8E28;
 constexpr unsigned gl_query_result = 0x8866;
 constexpr unsigned gl_atomic_counter_buffer = 0x92C0;
@@ -71,6 +72,11 @@ int fake_index(const void* device) {
 unsigned get_reset_status() {
   const unsigned told = switches.reset_status;
   return told != 0 ? told : real_as<unsigned()>("glGetGraphicsResetStatus")();
+}
+
+unsigned get_error() {
+  if (switches.error_to_give > 0 && --switches.error_to_give == 0) return out_of_memory;
+  return real_as<unsigned()>("glGetError")();
 }
 
 void dispatch_compute(unsigned x, unsigned y, unsigned z) {
@@ -304,6 +310,7 @@ std::vector<GlCall> end_gl_log() {
 extern "C" Function eglGetProcAddress(const char* name) {
   static const std::map<std::string, Function> wrapped{
       {"glGetGraphicsResetStatus", wrapper(get_reset_status)},
+      {"glGetError", wrapper(get_error)},
       {"glClientWaitSync", wrapper(client_wait_sync)},
       {"glDispatchCompute", wrapper(dispatch_compute)},
       {"glMemoryBarrier", wrapper(memory_barrier)},
