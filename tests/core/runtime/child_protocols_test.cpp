@@ -150,6 +150,53 @@ TEST_CASE("runtime::build_frames: a failure keeps its message, and its code if c
   }
 }
 
+TEST_CASE("runtime::build_frames: a frame that is cut off, empty or of other fields is rejected", "[runtime]") {
+  const auto material = [](const std::vector<std::pair<std::string_view, std::string_view>>& all) {
+    KeyEncoder fields;
+    for (const auto& [name, value] : all) fields.field(name, value);
+    return fields.material();
+  };
+  const std::string code(8, '\0');
+  const std::string requests[] = {"", "x", material({}), material({{"file", "a.h"}}),
+                                  material({{"material", "m"}, {"format", "text"}, {"payload", "no"}})};
+  for (const std::string& frame : requests) {
+    const auto request = build_request_of(frame);
+    REQUIRE_FALSE(request);
+    CHECK(request.error().code == StatusCode::internal);
+    CHECK(request.error().message == "a frame of another process is not a valid request");
+  }
+  const std::string openings[] = {"",
+                                  "x",
+                                  material({}),
+                                  material({{"gap", "x"}}),
+                                  material({{"code", code}}),
+                                  material({{"code", "1234567"}, {"message", "m"}}),
+                                  material({{"code", code}, {"massage", "m"}}),
+                                  material({{"kode", code}, {"message", "m"}}),
+                                  material({{"code", code}, {"message", "m"}, {"message", "n"}})};
+  for (const std::string& frame : openings) {
+    const auto opened = build_opened_of(frame);
+    REQUIRE_FALSE(opened);
+    CHECK(opened.error().message == "a frame of another process is not a valid answer");
+  }
+  const std::string builds[] = {"",
+                                "x",
+                                material({}),
+                                material({{"format", "text"}}),
+                                material({{"format", "text"}, {"paylode", "p"}}),
+                                material({{"formad", "text"}, {"payload", "p"}}),
+                                material({{"format", "text"}, {"payload", "p"}, {"payload", "p"}})};
+  for (const std::string& frame : builds) {
+    const auto built = built_program_of(frame);
+    REQUIRE_FALSE(built);
+    CHECK(built.error().message == "a frame of another process is not a valid answer");
+  }
+  const auto unreadable = built_program_of(material({{"format", "text"}, {"payload", "no"}}));
+  REQUIRE_FALSE(unreadable);
+  CHECK(unreadable.error().code == StatusCode::internal);
+  CHECK_THAT(unreadable.error().message, Catch::StartsWith("the answer of another process cannot be read: "));
+}
+
 TEST_CASE("runtime::bench_lines: a setup is equal after writing and reading", "[runtime][tuning]") {
   Conv2dSpec conv;
   std::int64_t next = 2;

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include <atomic>
+#include <iterator>
 #include <thread>
 
 #include "core/cache/synthetic_device.hpp"
@@ -56,6 +57,64 @@ TEST_CASE("runtime::PlanMemo: a plan that another revision gives as well takes n
   CHECK(memo.find(layer(8), device, 5001)->plan->variant == "other");
   memo.insert(layer(9), device, 5001, plan_named("nine"));  // there is room
   CHECK(memo.find(layer(9), device, 5001) != nullptr);
+}
+
+TEST_CASE("runtime::PlanMemo: plans of one variant are one plan only if their programs are", "[runtime][memo]") {
+  const test::SyntheticDevice device;
+  const auto keyed = [&](const std::vector<std::string>& prepare, const std::vector<std::string>& passes) {
+    const auto keys = [&](const std::vector<std::string>& texts) {
+      std::vector<ProgramKey> all;
+      for (const std::string& text : texts) {
+        KernelSource source;
+        source.text = text;
+        all.push_back(key_of(source, device.info(), text));
+      }
+      return all;
+    };
+    KernelPlan plan;
+    plan.variant = "v";
+    return std::make_shared<const KeyedPlan>(
+        KeyedPlan{std::make_shared<const KernelPlan>(std::move(plan)), keys(prepare), keys(passes)});
+  };
+  PlanMemo memo;
+  const auto first = memo.insert(layer(8), device, 1, keyed({"p"}, {"a", "b"}));
+  CHECK(memo.insert(layer(8), device, 2, keyed({"p"}, {"a", "b"})) == first);
+  std::uint64_t revision = 2;
+  for (const auto& other :
+       {keyed({"p"}, {"a", "c"}), keyed({"p"}, {"a"}), keyed({"q"}, {"a", "b"}), keyed({}, {"a", "b"})}) {
+    const auto stored = memo.insert(layer(8), device, ++revision, other);
+    CHECK(stored != first);
+    CHECK(memo.find(layer(8), device, revision) == stored.get());
+  }
+  CHECK(memo.find(layer(8), device, 2) == first.get());
+}
+
+TEST_CASE("runtime::PlanMemo: layers of one size and other operations are apart", "[runtime][memo]") {
+  PlanMemo memo;
+  const test::SyntheticDevice device, twin;
+  GemmSpec gemm;
+  gemm.m = gemm.n = gemm.k = 4;
+  SoftmaxSpec softmax;
+  softmax.shape = {4};
+  AddSpec add;
+  add.shape = {4};
+  ActivationSpec activation;
+  activation.shape = {4}, activation.activation = Activation::relu;
+  Pool2dSpec pool;
+  pool.c = pool.h = pool.w = 4, pool.r = pool.s = 2, pool.kind = PoolKind::maximum;
+  const KernelSpec specs[] = {layer(8), gemm, softmax, add, activation, pool};
+  for (std::size_t i = 0; i < std::size(specs); ++i) memo.insert(specs[i], device, 1, plan_named(std::to_string(i)));
+  memo.insert(gemm, twin, 1, plan_named("twin"));
+  for (std::size_t i = 0; i < std::size(specs); ++i) {
+    const KeyedPlan* const found = memo.find(specs[i], device, 1);
+    REQUIRE(found != nullptr);
+    CHECK(found->plan->variant == std::to_string(i));
+    for (std::size_t j = 0; j < i; ++j) CHECK(spec_hash(specs[i]) != spec_hash(specs[j]));
+  }
+  REQUIRE(memo.find(gemm, twin, 1) != nullptr);
+  CHECK(memo.find(gemm, twin, 1)->plan->variant == "twin");
+  CHECK(memo.insert(gemm, device, 1, plan_named("late"))->plan->variant == "late");  // of who was late: not remembered
+  CHECK(memo.find(gemm, device, 1)->plan->variant == "1");
 }
 
 TEST_CASE("runtime::PlanMemo: every field of a spec reaches its hash", "[runtime][memo]") {
