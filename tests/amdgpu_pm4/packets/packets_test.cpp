@@ -6,6 +6,8 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include <catch2/catch.hpp>
 
@@ -65,6 +67,40 @@ TEST_CASE("pm4: words within a packet are told apart") {
   const std::vector<std::uint32_t> interrupt{0xC0064902, 0x80000014, 0, 0, 0, 0, 0, 0};
   CHECK(describe(packets_of(interrupt).front(), Generation::gfx11).words[0].why.empty());
   CHECK(describe(packets_of(interrupt).front(), Generation::gfx10_3).words[0].why == "bits 0x80000000 are not known");
+}
+
+TEST_CASE("pm4: the printer takes the targets of either generation, and no other") {
+  // COMPUTE_STATIC_THREAD_MGMT_SE4 of gfx11 is COMPUTE_RELAUNCH of gfx10.3.
+  const std::vector<std::uint32_t> stream{0xC0017602, 0x22B, 1};
+  Pm4Printer printer;
+  for (const auto& [target, name] :
+       {std::pair<std::string_view, std::string_view>{"", "COMPUTE_STATIC_THREAD_MGMT_SE4"},
+        {"gfx1100", "COMPUTE_STATIC_THREAD_MGMT_SE4"},
+        {"gfx1103", "COMPUTE_STATIC_THREAD_MGMT_SE4"},
+        {"gfx1030", "COMPUTE_RELAUNCH"},
+        {"gfx1036", "COMPUTE_RELAUNCH"}}) {
+    const auto text = printer.print(std::as_bytes(std::span(stream)), target);
+    REQUIRE(text.has_value());
+    CHECK_THAT(*text, Catch::Contains(std::string(name)));
+  }
+  for (const std::string_view target : {"gfx1010", "gfx1200", "gfx906", "gfx", "navi31"}) {
+    const auto text = printer.print(std::as_bytes(std::span(stream)), target);
+    REQUIRE_FALSE(text.has_value());
+    CHECK(text.error().code == StatusCode::invalid_argument);
+    CHECK_THAT(text.error().message, Catch::Contains("target " + std::string(target) + ": expected"));
+  }
+}
+
+TEST_CASE("pm4: bits of a header are words behind its name") {
+  const auto line = [](std::uint32_t header) {
+    const std::vector<std::uint32_t> stream{header, 0x228, 0};
+    const std::string text = stream_text(stream, Generation::gfx11);
+    return text.substr(0, text.find('\n'));
+  };
+  CHECK(line(0xC0017602) == "000000  c0017602  SET_SH_REG");
+  CHECK(line(0xC0017600) == "000000  c0017600  SET_SH_REG graphics");
+  CHECK(line(0xC0017603) == "000000  c0017603  SET_SH_REG predicated");
+  CHECK(line(0xC0017606) == "000000  c0017606  SET_SH_REG reset_filter_cam");
 }
 
 TEST_CASE("pm4: any stream is read to its end, each dword once") {

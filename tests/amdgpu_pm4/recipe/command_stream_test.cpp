@@ -281,6 +281,26 @@ TEST_CASE("pm4 stream: fails typed where room is missing or odd, and stays faile
   CHECK(twice.begin().ok());
 }
 
+TEST_CASE("pm4 stream: a buffer starts at a multiple of 32 bytes") {
+  struct Askew final : ChunkSource {
+    explicit Askew(std::uint64_t at) : va(at) {}
+    Result<StreamChunk> next_chunk() noexcept override { return StreamChunk{dwords, va}; }
+    std::vector<std::uint32_t> dwords = std::vector<std::uint32_t>(least_chunk_dwords);
+    std::uint64_t va;
+  };
+  for (const std::uint64_t at : {0x10000ULL, 0x10020ULL, 0x10010ULL, 0x10004ULL}) {
+    CAPTURE(at);
+    Askew chunks(at);
+    CommandStream stream(navi31, chunks);
+    const Status status = stream.begin();
+    CHECK(status.ok() == (at % 32 == 0));
+    if (at % 32 != 0) {
+      CHECK_THAT(status.message, Catch::Contains("buffer address is " + std::to_string(at)));
+      CHECK(stream.barrier().code == StatusCode::invalid_argument);
+    }
+  }
+}
+
 TEST_CASE("pm4 stream: dispatching allocates nothing", "[unsanitized]") {
   if (!support::counts_allocations) {
     WARN("skipped: a sanitizer has an operator new of its own");

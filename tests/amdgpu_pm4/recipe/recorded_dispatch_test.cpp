@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "amdgpu_pm4/packets/stream_text.hpp"
 #include "recipe/sample.hpp"
@@ -100,6 +101,32 @@ TEST_CASE("pm4 recipe: scratch by registers on gfx11, by user SGPRs on gfx10.3")
   CHECK(register_in(gfx10, "COMPUTE_USER_DATA_5") == 0xFFFF8001);
   CHECK(register_in(gfx10, "COMPUTE_USER_DATA_6") == 0x10000000);
   CHECK(register_in(gfx10, "COMPUTE_USER_DATA_7") == 0xFFFF8001);
+}
+
+TEST_CASE("pm4 recipe: user SGPRs hold what their slots say, to the last of sixteen") {
+  KernelCode kernel = with_scratch(sample_kernel_gfx11(), 260);
+  kernel.user_sgpr_slots = {{UserSgpr::kernarg_pointer, 14, 2}, {UserSgpr::private_segment_size, 3, 1}};
+  const Dwords stream = appended(recorded(kernel, navi31), {sample_kernarg_va, {1, 1, 1}, {}});
+  CHECK(register_in(stream, "COMPUTE_USER_DATA_3") == 260);
+  CHECK(register_in(stream, "COMPUTE_USER_DATA_2") == 0);
+  CHECK(register_in(stream, "COMPUTE_USER_DATA_4") == 0);
+  CHECK(register_in(stream, "COMPUTE_USER_DATA_14") == 0x00300040);
+  CHECK(register_in(stream, "COMPUTE_USER_DATA_15") == 0xFFFF8001);
+  const DispatchPlace place = sample_place(kernel, navi31);
+  for (const auto& [first, count] : {std::pair(15U, 2U), {16, 1}, {0, 17}}) {
+    CAPTURE(first, count);
+    kernel.user_sgpr_slots = {{UserSgpr::kernarg_pointer, first, count}};
+    CHECK_THAT(refusal(kernel, place).message, Catch::Contains("is beyond the 16 user SGPRs"));
+  }
+  // Without arguments there is no address to patch.
+  kernel.kernarg_bytes = 0;
+  kernel.user_sgpr_slots = {};
+  const Dwords bare = appended(recorded(kernel, navi31), {sample_kernarg_va, {1, 1, 1}, {}});
+  CHECK(register_in(bare, "COMPUTE_USER_DATA_0") == 0);
+  Dwords room(64);
+  PacketWriter again(room);
+  REQUIRE(recorded(kernel, navi31).append_again(again, {sample_kernarg_va, {4, 5, 6}, {}}));
+  CHECK(Dwords(again.written().begin(), again.written().end()) == Dwords{0xC0031502, 4, 5, 6, 0x8045});
 }
 
 TEST_CASE("pm4 recipe: a ring holds every wave of the device") {

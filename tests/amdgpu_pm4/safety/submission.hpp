@@ -9,6 +9,10 @@
 
 namespace kiln::amdgpu_pm4 {
 
+// The halves of an address, as packets have them.
+constexpr std::uint32_t lo(std::uint64_t va) { return static_cast<std::uint32_t>(va); }
+constexpr std::uint32_t hi(std::uint64_t va) { return static_cast<std::uint32_t>(va >> 32); }
+
 struct Submission {
   explicit Submission(const DeviceShape& shape, std::size_t chunk_dwords = 1024, std::uint32_t dispatches = 3);
 

@@ -60,9 +60,6 @@ Change set_register_to(std::uint32_t count, std::uint32_t offset, std::size_t in
   };
 }
 
-constexpr std::uint32_t lo(std::uint64_t va) { return static_cast<std::uint32_t>(va); }
-constexpr std::uint32_t hi(std::uint64_t va) { return static_cast<std::uint32_t>(va >> 32); }
-
 }  // namespace
 
 TEST_CASE("pm4 safety: submissions in order pass, in one buffer or many, on both generations") {
