@@ -12,6 +12,8 @@
 #include <map>
 
 #include "dynamic_shaders/sample_specs.hpp"
+#include "dynamic_shaders/space/variant_space.hpp"
+#include "dynamic_shaders/variants.hpp"
 
 namespace kiln::dynamic_shaders {
 namespace {
@@ -29,12 +31,14 @@ class SaidBench final : public VariantBench {
     const std::uint64_t each_ns = own == own_wall_ns.end() ? wall_ns : own->second;
     for (std::uint32_t run = 0; run < runs; ++run) samples.wall_ns.push_back(each_ns + run);
     if (differing == variant) samples.agreement = 2;
+    if (const auto group = groups.find(variant); group != groups.end()) samples.agreement = group->second;
     samples.device_ns = samples.wall_ns;
     return samples;
   }
   std::uint64_t wall_ns = 0;
   std::map<std::string, std::uint64_t, std::less<>> own_wall_ns;
-  std::string differing;  // the variant with another output
+  std::string differing;                                     // the variant with another output
+  std::map<std::string, std::uint32_t, std::less<>> groups;  // VariantSamples::agreement
   Status failure;
   std::vector<std::string> asked;
 };
@@ -356,6 +360,116 @@ TEST_CASE("dynamic_shaders::state: untuned, tuned by another process, and what h
   const std::uint64_t known = generator.revision();
   CHECK(generator.tuning()->state(f.spec, f.device) == TuningState::tuned);
   CHECK(generator.revision() == known);
+}
+
+TEST_CASE("dynamic_shaders::audit: two others that agree against a winner without a reference make it stale") {
+  const std::string winner = "direct/plain";
+  struct Case {
+    std::uint32_t own, first, second;  // groups
+    bool contradicted;
+  };
+  for (const Case& each : {Case{1, 3, 3, true},
+                           {1, 1, 1, false},
+                           {1, 3, 1, false},     // one alone says nothing
+                           {1, 3, 4, false},     // nor do two that differ
+                           {0, 3, 3, false}}) {  // there is a reference
+    CAPTURE(each.own, each.first, each.second);
+    Fixture f;
+    f.remember_winner();
+    std::vector<std::string> others;
+    TuningDatabase database(f.folder / "tuning.tsv");
+    for (const Candidate& candidate : conv_space(f.spec, f.device)) {
+      if (candidate.variant == winner || others.size() == 3) continue;
+      const auto plan = plan_of(f.spec, f.device, Dialect::glsl, candidate.variant);
+      if (!plan) continue;
+      TuningRecord measured;
+      measured.device = device_digest(f.device), measured.spec = canonical_text(f.spec);
+      measured.variant = candidate.variant, measured.verdict = Verdict::measured, measured.when = 1700000000;
+      measured.source = source_digest(*plan, f.device);
+      measured.wall_ns = {2'000'000};
+      if (others.empty()) {  // what was rejected, or measured with other sources, is not asked
+        TuningRecord rejected = measured;
+        rejected.verdict = Verdict::rejected;
+        REQUIRE(database.put({rejected}).ok());
+      } else {
+        REQUIRE(database.put({measured}).ok());
+      }
+      others.push_back(candidate.variant);
+    }
+    REQUIRE(others.size() == 3);
+    f.bench.wall_ns = 1'000'000;
+    f.bench.groups = {{winner, each.own}, {others[0], 3}, {others[1], each.first}, {others[2], each.second}};
+    const std::string stale = f.audit().stale;
+    if (each.contradicted) {
+      CHECK_THAT(stale, Catch::Contains("differs from that of two other variants"));
+    } else {
+      CHECK(stale.empty());
+    }
+    CHECK(f.bench.asked.size() == (each.own == 0 ? 1 : 3));
+    CHECK(std::ranges::count(f.bench.asked, others[0]) == 0);
+  }
+}
+
+TEST_CASE("dynamic_shaders::audit: a product of matrices is tuned, watched and exchanged as a convolution is") {
+  Fixture f, other;
+  const GemmSpec product{64, 96, 128};
+  f.bench.wall_ns = 2'000'000;
+  f.bench.own_wall_ns["gemm/plain"] = 1'000'000;
+  Generator generator(f.folder, false, nullptr, std::chrono::nanoseconds(0));
+  TuneOptions options;
+  const auto tuned = generator.tune(product, f.device, Dialect::glsl, f.bench, options);
+  INFO((tuned ? std::string() : tuned.error().text()));
+  REQUIRE(tuned.has_value());
+  CHECK(tuned->variant == "gemm/plain");
+  CHECK(generator.generate(product, f.device, Dialect::glsl)->variant == "gemm/plain");
+  CHECK(generator.state(product, f.device) == TuningState::tuned);
+  CHECK(generator.tuned(f.device) == std::vector<KernelSpec>{product});
+  // Elsewhere it waits to be measured.
+  Generator reader(other.folder);
+  REQUIRE(reader.merge_foreign(generator.winners_text(f.device), other.device)->taken == 1);
+  CHECK(reader.foreign(other.device) == std::vector<KernelSpec>{product});
+  CHECK(reader.is_foreign(product, other.device));
+  CHECK_FALSE(reader.is_foreign(GemmSpec{64, 96, 160}, other.device));
+  TuningRecord changed = *TuningDatabase(f.folder / "tuning.tsv").winner(device_digest(f.device), record_spec(product));
+  changed.source = "of another version", changed.when += 10;
+  TuningDatabase elsewhere({});
+  REQUIRE(elsewhere.put({changed}).ok());
+  Fixture third;
+  CHECK(Generator(third.folder).merge_foreign(elsewhere.winners_text(changed.device), third.device)->older == 1);
+  // Slow runs in a row: but not of another product.
+  Measurement slow;
+  slow.device_ns = 9'000'000, slow.batch = 1;
+  for (int i = 0; i < 9; ++i) generator.record(GemmSpec{64, 96, 160}, f.device, "gemm/plain", slow);
+  CHECK(generator.state(product, f.device) == TuningState::tuned);
+  slow.device_ns = 0;  // not measured
+  for (int i = 0; i < 9; ++i) generator.record(product, f.device, "gemm/plain", slow);
+  CHECK(generator.state(product, f.device) == TuningState::tuned);
+  slow.device_ns = 9'000'000;
+  for (int i = 0; i < 9; ++i) generator.record(product, f.device, "gemm/plain", slow);
+  CHECK(generator.state(product, f.device) == TuningState::stale);
+}
+
+TEST_CASE("dynamic_shaders::audit: what has nothing to tune, and a folder that is only read, are refused") {
+  Fixture f;
+  f.remember_winner();
+  Generator generator(f.folder), reading(f.folder, true);
+  UserKernelSpec fixed;
+  fixed.text = "void main() {}", fixed.dialect = Dialect::glsl, fixed.grid = {1, 1, 1}, fixed.entry = "main";
+  for (const KernelSpec& spec : {KernelSpec(fixed), KernelSpec(SoftmaxSpec{})}) {
+    const auto refused = generator.tune(spec, f.device, Dialect::glsl, f.bench, {});
+    REQUIRE_FALSE(refused.has_value());
+    INFO(refused.error().text());
+    CHECK((refused.error().code == StatusCode::unsupported || refused.error().code == StatusCode::invalid_argument));
+  }
+  const auto refused = reading.tune(f.spec, f.device, Dialect::glsl, f.bench, {});
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(refused.error().code == StatusCode::unavailable);
+  CHECK_THAT(refused.error().message, Catch::Contains("cache.read_only is true"));
+  CHECK(generator.tune(f.spec, f.device, Dialect::library, f.bench, {}).error().code == StatusCode::unsupported);
+  CHECK(generator.generate_variant(f.spec, f.device, Dialect::code_object, "direct/plain").error().code ==
+        StatusCode::unsupported);
+  CHECK(f.bench.asked.empty());
+  CHECK(*generator.accept_foreign(f.device) == 0);
 }
 
 }  // namespace kiln::dynamic_shaders
