@@ -19,8 +19,7 @@ std::string file(const std::string& name) { return "file " + name + ": "; }
 
 const char* kind_name(mode_t mode) noexcept {
   if (S_ISDIR(mode)) return "a folder";
-  if (S_ISFIFO(mode)) return "a FIFO";
-  return S_ISSOCK(mode) ? "a socket" : "a device";
+  return S_ISFIFO(mode) ? "a FIFO" : "a device";
 }
 
 Status not_opened(const std::string& name, int error, SymbolicLink link) {
