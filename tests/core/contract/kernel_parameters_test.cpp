@@ -134,7 +134,8 @@ TEST_CASE("kernel parameters: a grid has 4294967295 workgroups at most", "[contr
   REQUIRE(largest);
   CHECK(largest->grid[0] == 4294967295u);
   kernel.grid_expressions[0] = "4294967296";
-  CHECK_THAT(validate(kernel).message, Contains("is 4294967296 in variant user:TILE=8,UNROLL=1, expected 1 to 4294967295"));
+  CHECK_THAT(validate(kernel).message,
+             Contains("is 4294967296 in variant user:TILE=8,UNROLL=1, expected 1 to 4294967295"));
 }
 
 TEST_CASE("kernel parameters: what is tried is part of what is computed", "[contract]") {
@@ -178,4 +179,49 @@ TEST_CASE("kernel parameters: the letters of a name, and of a text", "[contract]
   }
   CHECK_FALSE(is_define_name(""));
   CHECK(is_define_text(""));
+}
+
+TEST_CASE("parameters: at most 16 variants with one reason are named", "[contract]") {
+  FailedVariants failed;
+  std::string named;
+  for (int at = 1; at <= 16; ++at) {
+    const std::string variant = "v" + std::to_string(at);
+    failed.add(variant, "too large");
+    named += (at == 1 ? "" : ", ") + variant;
+    CHECK(failed.text() == named + ": too large");
+  }
+  failed.add("v17", "too large");
+  CHECK(failed.text() == named + " and 1 more: too large");
+  failed.add("v18", "too large");
+  CHECK(failed.text() == named + " and 2 more: too large");
+}
+
+TEST_CASE("grid expressions: letters at the ends of the alphabet, spaces, and what leaves 64 bits", "[contract]") {
+  const std::vector<Define> names = {{"azAZ_09", "5"}, {"z", "2"}, {"LEAST", "-9223372036854775808"}, {"BACK", "-1"}};
+  const auto value = [&](std::string_view expression) {
+    const auto found = value_of(expression, names);
+    INFO(expression << ": " << (found ? "" : found.error().message));
+    REQUIRE(found);
+    return *found;
+  };
+  CHECK(value("azAZ_09*z") == 10);
+  CHECK(value("\tz\t+\t1\t") == 3);
+  CHECK(value("((((z))))") == 2);
+  CHECK(value("LEAST") == std::numeric_limits<std::int64_t>::min());
+  CHECK(value("LEAST / 1") == std::numeric_limits<std::int64_t>::min());
+  CHECK(value("BACK % 1") == 0);
+  CHECK(value("7 / BACK") == -7);
+  CHECK(value("7 % BACK") == 0);
+  for (const std::string_view expression : {"LEAST / BACK", "LEAST % BACK", "LEAST - 1", "LEAST * z", "LEAST + BACK"}) {
+    INFO(expression);
+    const auto beyond = value_of(expression, names);
+    REQUIRE_FALSE(beyond);
+    CHECK(beyond.error().message == "the result does not fit in 64 bits");
+  }
+  CHECK(refusal_of("(1 2)") == "character 4 ('2') is not allowed here");
+  CHECK(refusal_of("1 % 0") == "division by zero");
+  const auto nested = [](std::size_t depth) { return std::string(depth, '(') + "1" + std::string(depth, ')'); };
+  CHECK(value(nested(64)) == 1);
+  CHECK(refusal_of(nested(65)) == "has more than 64 nested parentheses");
+  CHECK(value("(1)" + std::string(70, ' ') + "+ (1)") == 2);
 }

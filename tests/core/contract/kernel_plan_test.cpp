@@ -159,3 +159,14 @@ TEST_CASE("kernel plan: views are one for each binding, and those that only read
     }
   }
 }
+
+TEST_CASE("kernel plan: a grid is read from a binding that the pass has", "[contract]") {
+  KernelPlan whole = plan();
+  for (const std::uint32_t binding : {0u, 1u}) {
+    whole.passes[1].indirect = {binding, 0};
+    CHECK(validate(whole).text() == "ok");
+  }
+  whole.passes[1].indirect = {2, 0};
+  CHECK(validate(whole).text() ==
+        "internal: plan test/whole: pass 1: reads the grid from binding 2, expected an index below 2");
+}

@@ -95,7 +95,7 @@ TEST_CASE("operations: operands, shape and family of layers", "[contract]") {
   CHECK(operation_of(conv).saving(conv) == 1);
   conv.pad_y = 1, conv.stride_y = 1, conv.activation = Activation::none;
   CHECK(operation_of(conv).saving(conv) == Approx(27.0 / 25));  // two of 27 row taps lie outside
-  Pool2dSpec pool;  // windows of 128 x 128 around one pixel
+  Pool2dSpec pool;                                              // windows of 128 x 128 around one pixel
   pool.h = pool.w = 1, pool.r = pool.s = 128, pool.pad_y = pool.pad_x = 127;
   CHECK(operation_of(pool).saving(pool) == Approx(128.0 * 128 * 128 * 128 / (128 * 128)));
   GemmSpec gemm{5, 6, 7};
@@ -313,4 +313,95 @@ TEST_CASE("chain spec: what does not fit together is named", "[contract]") {
       "tensor 3: no step writes it");
   check_refused<Spec>(
       chain(), [](Spec& s) { std::get<AddSpec>(s.steps[1].layer).shape = {}; }, "step 1: add");
+}
+
+TEST_CASE("chain spec: the role of each tensor is that of its operand", "[contract]") {
+  check_refused<ChainSpec>(
+      chain(), [](ChainSpec& s) { s.tensors[2].role = TensorRole::inout; },
+      "chain: tensor 2: is both input and output, expected one of them");
+  check_refused<ChainSpec>(
+      chain(), [](ChainSpec& s) { s.steps[1].tensors[2] = 0; }, "step 1: output: tensor 0 is already written");
+  GemmSpec gemm;
+  gemm.m = 1, gemm.n = 2, gemm.k = 3;
+  ChainSpec product;
+  product.tensors = {{{1, 3}, TensorRole::input}, {{3, 2}, TensorRole::constant}, {{1, 2}, TensorRole::output}};
+  product.steps = {{gemm, {0, 1, 2}}};
+  check_refused<ChainSpec>(
+      product, [](ChainSpec& s) { s.tensors[1].role = TensorRole::input; }, "tensor 1 is not a constant");
+  check_refused<ChainSpec>(
+      product, [](ChainSpec& s) { s.tensors[0].role = TensorRole::constant; }, "tensor 0 is a constant");
+  check_refused<ChainSpec>(
+      product, [](ChainSpec& s) { s.steps[0].tensors[2] = 3; }, "tensor 3, expected an index below 3");
+  const std::string shape = operation_of(product).shape(product);
+  CHECK_THAT(shape, Catch::Matchers::StartsWith("1 layers "));
+  CHECK(shape.size() == std::string("1 layers ").size() + 8);
+  CHECK(operation_of(product).family(product).size() == 32);
+  CHECK(operation_of(product).family(product) != operation_of(chain()).family(chain()));
+}
+
+TEST_CASE("conv2d spec: groups divide both numbers of channels, and either accuracy is known", "[contract]") {
+  Conv2dSpec conv;
+  conv.n = 1, conv.c = 4, conv.h = conv.w = 3, conv.k = 4, conv.r = conv.s = 3, conv.groups = 2;
+  check_refused<Conv2dSpec>(
+      conv, [](Conv2dSpec& s) { s.k = 5; }, "groups = 2: expected a divisor of c = 4 and of k = 5");
+  check_refused<Conv2dSpec>(
+      conv, [](Conv2dSpec& s) { s.c = 5; }, "groups = 2: expected a divisor of c = 5 and of k = 4");
+  check_refused<Conv2dSpec>(
+      conv, [](Conv2dSpec& s) { s.accuracy = Accuracy::invalid; }, "bias, activation and accuracy must be set");
+  conv.accuracy = Accuracy::winograd;
+  CHECK(validate(KernelSpec(conv)).text() == "ok");
+  Pool2dSpec average = pool();
+  average.kind = PoolKind::average;
+  CHECK(validate(KernelSpec(average)).text() == "ok");
+}
+
+TEST_CASE("operations: a kernel is named by its file or its entry, and a grid that is read has no size", "[contract]") {
+  UserKernelSpec kernel;
+  kernel.text = "x";
+  kernel.entry = "start";
+  kernel.grid = {7, 8, 9};
+  CHECK(operation_of(kernel).shape(kernel) == "start grid 7x8x9");
+  kernel.path = "deep/blur.comp";
+  CHECK(operation_of(kernel).shape(kernel) == "blur.comp grid 7x8x9");
+  kernel.bindings = {{Access::read, 12, BindingKind::grid}};
+  CHECK(operation_of(kernel).shape(kernel) == "blur.comp grid read");
+  CHECK(operation_of(kernel).family(kernel).size() == 32);
+}
+
+TEST_CASE("operations: everything of a texture that changes the result changes a kernel's text", "[contract]") {
+  UserKernelSpec::Binding image{Access::read, 16, BindingKind::image, DType::f32, {2, 2}, "photo"};
+  const std::vector<std::function<void(UserKernelSpec::Binding&)>> changes = {
+      [](auto&) {},
+      [](auto& b) { b.picture = true; },
+      [](auto& b) { b.shown = true; },
+      [](auto& b) { b.picture = b.shown = true; },
+      [](auto& b) { b.filter = TextureFilter::linear; },
+      [](auto& b) { b.wrap = TextureWrap::repeat; },
+      [](auto& b) { b.format = ImageFormat::r32f; },
+      [](auto& b) { b.dtype = DType::i32; },
+      [](auto& b) { b.shape = {4}; },
+      [](auto& b) { b.name = "other"; },
+      [](auto& b) { b.number = 1; },
+      [](auto& b) { b.access = Access::read_write; },
+      [](auto& b) { b.kind = BindingKind::sampler; },
+      [](auto& b) { b.kind = BindingKind::sampler_state; },
+      [](auto& b) { b.kind = BindingKind::sampler_state, b.filter = TextureFilter::linear; },
+      [](auto& b) { b.kind = BindingKind::sampler_state, b.wrap = TextureWrap::repeat; },
+      [](auto& b) { b.kind = BindingKind::buffer; },
+      [](auto& b) { b.kind = BindingKind::buffer, b.access = Access::write; },
+      [](auto& b) { b.kind = BindingKind::buffer, b.access = Access::read_write; },
+      [](auto& b) { b.kind = BindingKind::value; },
+      [](auto& b) { b.kind = BindingKind::local; },
+      [](auto& b) { b.kind = BindingKind::grid; },
+      [](auto& b) { b.kind = BindingKind::grid, b.first = 1; },
+  };
+  std::set<std::string> texts;
+  for (const auto& change : changes) {
+    UserKernelSpec kernel;
+    kernel.text = "x";
+    kernel.bindings = {image};
+    change(kernel.bindings[0]);
+    texts.insert(canonical_text(KernelSpec(kernel)));
+  }
+  CHECK(texts.size() == changes.size());
 }
