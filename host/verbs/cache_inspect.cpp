@@ -301,7 +301,7 @@ std::string counts_table(const CacheTotals& totals) {
 
 std::string stats_text(const CacheConfig& cache, const CacheTotals& totals, const CacheInventory& stored) {
   std::string text = visible(cache.directory.string()) + ", at most " + human_size(cache.max_disk) + " of programs\n\n";
-  text += stored.devices.empty() ? "nothing is stored\n" : stored_table(stored);
+  text += stored.devices.empty() && stored.programs_pending == 0 ? "nothing is stored\n" : stored_table(stored);
   return text + "\n" + counts_table(totals);
 }
 

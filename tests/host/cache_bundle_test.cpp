@@ -92,6 +92,12 @@ TEST_CASE("kiln cache: auto_save = false sets aside, and persist stores") {
   const auto stats = machine.kiln({"cache", "stats", "--json"}).json();
   CHECK(stats["pending"]["programs"] == programs);
   CHECK(stats["programs"] == 0);
+  CHECK_THAT(machine.kiln({"cache", "stats"}).out,
+             Contains("\nwaiting for kiln cache persist") && Contains(" " + std::to_string(programs) + "  "));
+  const auto listed = machine.kiln({"cache", "list", "--json"}).json()["programs"];
+  REQUIRE(listed.size() == static_cast<std::size_t>(programs));
+  CHECK_THAT(machine.kiln({"cache", "inspect", listed[0]["key"]}).out,
+             Contains("pending: kiln cache persist stores the program"));
   CHECK(machine.kiln({"cache", "persist", "nobody"}).status == 1);
   const Finished persisted = machine.kiln({"cache", "persist", "tiny"});
   INFO(persisted.err);
@@ -100,6 +106,15 @@ TEST_CASE("kiln cache: auto_save = false sets aside, and persist stores") {
   CHECK(machine.run(no_saving).json()["cache"]["builds"] == 0);
   CHECK(machine.kiln({"cache", "persist"}).out == "nothing is pending\n");
   CHECK(machine.kiln({"cache", "persist", "--json"}).json()["stored"] == 0);
+}
+
+TEST_CASE("kiln cache: what is pending is cleared with the rest, and told apart") {
+  const Machine machine;
+  const int programs = machine.run({"--set", "cache.auto_save=false"}).json()["cache"]["builds"];
+  REQUIRE(programs > 0);
+  CHECK_THAT(machine.kiln({"cache", "clear"}).out,
+             Catch::StartsWith("removed 0 programs, " + std::to_string(programs) + " pending: "));
+  CHECK(machine.kiln({"cache", "clear"}).out == "removed nothing\n");
 }
 
 TEST_CASE("kiln cache explain: the field and both values, for people and for machines") {
