@@ -46,6 +46,37 @@ TEST_CASE("progress_bar_text: how much of how much, a bar, and the time left whe
   CHECK(rough_time(5400) == "1.5 h");
 }
 
+TEST_CASE("progress texts: the borders of what is shown") {
+  CHECK(rough_time(0) == "0 s");
+  CHECK(rough_time(89.4) == "89 s");
+  CHECK(rough_time(150) == "2 min");
+  CHECK(rough_time(5399) == "90 min");
+  CHECK(rough_time(9000) == "2.5 h");
+  CHECK(text_bar(3, 3, 2) == "[##]");
+  CHECK(text_bar(1, 2, 0) == "[]");
+  CHECK(progress_bar_text("v", 1, 2, 0.5) == "v 1 of 2 [##########----------] 0 s left");
+  CHECK(progress_bar_text("v", 1, 2, 0.49) == "v 1 of 2 [##########----------]");
+  CHECK(progress_bar_text("v", 3, 2, 9) == "v 3 of 2 [####################]");
+  kiln::host::RunCourse course = kiln::host::course_of(2, 1);
+  course.job = "j";
+  course.elapsed_s = 0.5;
+  CHECK(run_progress_text(course, 1) == "j [##########----------] 0 s left");
+  course.elapsed_s = 0.49;
+  CHECK(run_progress_text(course, 1) == "j [##########----------]");
+  kiln::RunReport done;
+  done.runs = 1;
+  count_end(course, done);
+  CHECK(course.ended == 1);
+  CHECK(course.failed == 0);
+  CHECK(course.runs_out == 0);
+  done.status = kiln::unavailable("gone");
+  done.runs = 0;
+  count_end(course, done);
+  CHECK(course.ended == 2);
+  CHECK(course.failed == 1);
+  CHECK(course.runs_out == 1);
+}
+
 TEST_CASE("run_progress_text: the job, the share of all runs, the time left; failed runs are behind it too") {
   kiln::host::RunCourse course = kiln::host::course_of(4, 10);
   course.job = "job 2 of 4: layer";

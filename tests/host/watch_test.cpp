@@ -24,6 +24,7 @@ using kiln::host::LiveArea;
 using kiln::host::MetricsReading;
 using kiln::host::RunCourse;
 using kiln::host::seconds_left;
+using kiln::host::size_of_terminal;
 using kiln::host::watch_lines;
 
 namespace {
@@ -122,6 +123,29 @@ TEST_CASE("watch: metrics are read back, whatever a label holds") {
   }
 }
 
+TEST_CASE("watch: samples are read with every escape, and none of a line that is no sample") {
+  const MetricsReading reading(
+      "# HELP a text {\nplain 1.5\nspaced{l=\"x\"}   2\nmany{a=\"1\",b=\"2\"} 3\nmany{a=\"1\",b=\"4\"} 5\n"
+      "many{a=\"6\"} 7\nnewline{l=\"a\\nb\"} 1\nslash{l=\"a\\\\b\"} 1\nempty{} 4\nminus -1e3\nlast{l=\"\"} 9");
+  CHECK(reading.sum("plain") == 1.5);
+  CHECK(reading.sum("spaced", {{"l", "x"}}) == 2);
+  CHECK(reading.sum("many") == 15);
+  CHECK(reading.sum("many", {{"a", "1"}}) == 8);
+  CHECK(reading.sum("many", {{"a", "1"}, {"b", "4"}}) == 5);
+  CHECK(reading.sum("many", {{"b", "2"}}) == 3);
+  CHECK(reading.sum("many", {{"c", "2"}}) == 0);
+  CHECK(reading.values_of("many", "a") == std::vector<std::string>{"1", "6"});
+  CHECK(reading.values_of("many", "b") == std::vector<std::string>{"2", "4"});
+  CHECK(reading.values_of("many", "c").empty());
+  CHECK(reading.values_of("none", "a").empty());
+  CHECK(reading.values_of("newline", "l") == std::vector<std::string>{"a\nb"});
+  CHECK(reading.values_of("slash", "l") == std::vector<std::string>{"a\\b"});
+  CHECK(reading.values_of("last", "l") == std::vector<std::string>{""});
+  CHECK(reading.sum("empty") == 4);
+  CHECK(reading.sum("minus") == -1000);
+  CHECK(reading.sum("last") == 9);
+}
+
 TEST_CASE("watch: the table tells progress, time left, each device's share and each tier's rate") {
   const auto lines = watch_lines(watched(), {earlier, later, 2}, 120, Colour::no);
   const std::string text = joined(lines);
@@ -165,6 +189,54 @@ TEST_CASE("watch: lines are cut by columns, and colours are no columns") {
   CHECK(cut_to("\033[1mbold\033[0m", 2) == "\033[1mbo\033[0m");
   CHECK(columns_of("\033[1mgrö\033[0m") == 3);
   CHECK(cut_to("short", 80) == "short");
+}
+
+TEST_CASE("watch: a sequence that is cut off ends its line, and what is none takes columns") {
+  CHECK(columns_of("") == 0);
+  CHECK(columns_of("a\033[1") == 1);
+  CHECK(columns_of("\033[") == 0);
+  CHECK(columns_of("a\033") == 2);
+  CHECK(columns_of("\033x") == 2);
+  CHECK(columns_of("\033[1;31mab\033[K") == 2);
+  CHECK(columns_of("\033[@b") == 1);
+  CHECK(columns_of("\033[~b") == 1);
+  CHECK(cut_to("ab\033[1", 1) == "a\033[1");
+  CHECK(cut_to("abc", 0).empty());
+  CHECK(cut_to("abc", 3) == "abc");
+  CHECK(cut_to("abc", 2) == "ab");
+}
+
+TEST_CASE("watch: a terminal that tells no size is 80 by 24") {
+  const Screen screen(0, 0);
+  CHECK(size_of_terminal(screen.terminal()).width == 80);
+  CHECK(size_of_terminal(screen.terminal()).height == 24);
+  screen.resize(17, 5);
+  CHECK(size_of_terminal(screen.terminal()).width == 17);
+  CHECK(size_of_terminal(screen.terminal()).height == 5);
+  CHECK(size_of_terminal(-1).width == 80);
+  CHECK(size_of_terminal(-1).height == 24);
+}
+
+TEST_CASE("watch: what is printed above no table is what it is") {
+  const Screen screen(10, 5);
+  LiveArea area(screen.terminal());
+  CHECK(area.width() == 10);
+  area.print("a message\n");
+  CHECK(screen.read_new() == "a message\r\n");
+  area.draw({"", "1234567890"});
+  CHECK(screen.read_new() == "\r\n123456789\r\n");
+  area.print("");
+  CHECK(screen.read_new() == "\033[2A\r\033[J\r\n123456789\r\n");
+}
+
+TEST_CASE("watch: no runs, and counts above a thousand") {
+  const MetricsReading none;
+  RunCourse nothing_to_run;
+  CHECK_THAT(watch_lines(nothing_to_run, {none, none, 1}, 80, Colour::no)[0], Contains("]   0 %  "));
+  CHECK(watch_lines(nothing_to_run, {none, none, 1}, 80, Colour::no)[1] ==
+        "0 of 0 jobs, 0 of 0 runs, 0 runs/s, 0 s so far");
+  // More can be counted before than now: a series that began anew.
+  CHECK_THAT(watch_lines(watched(), {later, earlier, 2}, 120, Colour::no)[1], Contains(" 0 runs/s"));
 }
 
 TEST_CASE("watch: lines are redrawn in their place, within the terminal's size, and wiped at the end") {

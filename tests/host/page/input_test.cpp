@@ -4,6 +4,10 @@
 
 #include <catch2/catch.hpp>
 
+#include <kiln/digest.hpp>
+
+#include <iterator>
+
 using namespace kiln::test;
 using Catch::Matchers::Contains;
 using nlohmann::json;
@@ -133,6 +137,116 @@ TEST_CASE("kiln report: a tuning database of another form is refused, a damaged 
   REQUIRE(report({file}, page).status == 0);
   CHECK(data_of(page).at("sources")[0].at("content").at("damaged") == 1);
   CHECK(data_of(page).at("sources")[0].at("content").at("records").size() == 5);
+}
+
+TEST_CASE("kiln report: each kind of value is told from every other") {
+  const TemporaryFolder folder;
+  const json run = run_document("disk");
+  const struct {
+    const char* pointer;
+    json value;
+    const char* message;
+  } wrong[] = {
+      {"/kiln", 3, "kiln: expected a text, found 3"},
+      {"/jobs", json::object(), "jobs: expected an array, found an object"},
+      {"/jobs/0", json::array(), "jobs[0]: expected an object, found an array"},
+      {"/jobs/1/name", nullptr, "jobs[1].name: expected a text, found null"},
+      {"/jobs/0/verified", 1, "jobs[0].verified: expected true or false, found 1"},
+      {"/jobs/0/gflops", -1, "jobs[0].gflops: expected a number of at least 0, found -1"},
+      {"/jobs/0/gflops", "x", "jobs[0].gflops: expected a number of at least 0, found a text"},
+      {"/jobs/0/device", 7, "jobs[0].device: expected an object, found 7"},
+      {"/jobs/0/device/id", false, "jobs[0].device.id: expected a text, found false"},
+      {"/jobs/0/program", nullptr, "jobs[0].program: expected an object, found null"},
+      {"/jobs/0/runs", -1, "jobs[0].runs: expected a whole number of at least 0, found -1"},
+      {"/total_ms", json::array(), "total_ms: expected a number of at least 0, found an array"},
+      {"/cache/rejected", 3, "cache.rejected: expected an object, found 3"},
+      {"/cache/rejected/corrupt", 0.5, "cache.rejected.corrupt: expected a whole number of at least 0, found 0.5"},
+      {"/cache/builds", nullptr, "cache.builds: expected a whole number of at least 0, found null"},
+  };
+  for (const auto& one : wrong) {
+    INFO(one.pointer);
+    json changed = run;
+    changed[json::json_pointer(one.pointer)] = one.value;
+    CHECK_THAT(refusal_of(folder, changed.dump()).why, Contains(std::string("a file: ") + one.message + "\n"));
+  }
+  for (const char* const optional : {"/jobs/0/error", "/jobs/0/device", "/jobs/0/variant", "/jobs/0/gflops",
+                                     "/jobs/0/work", "/jobs/0/verified", "/setup_ms", "/cache/shared"}) {
+    INFO(optional);
+    json changed = run;
+    changed[json::json_pointer(optional)] = nullptr;
+    CHECK(refusal_of(folder, changed.dump()).status == 0);
+  }
+}
+
+TEST_CASE("kiln report: of a trace the spans and the names of its processes and threads") {
+  const TemporaryFolder folder;
+  const json span{{"ph", "X"}, {"name", "run"}, {"cat", "job"}, {"pid", 1}, {"tid", 2}, {"ts", 0}, {"dur", 1.5}};
+  const json process{{"ph", "M"}, {"name", "process_name"}, {"pid", 1}, {"args", {{"name", "kiln"}}}};
+  const json thread{{"ph", "M"}, {"name", "thread_name"}, {"pid", 1}, {"tid", 2}, {"args", {{"name", "main"}}}};
+  const json other{{"ph", "M"}, {"name", "process_labels"}}, counter{{"ph", "C"}};
+  json with_more = span;
+  with_more["args"] = {{"bytes", 7}};
+  const auto page = folder / "page.html";
+  const auto events = [&](const json& document) {
+    const auto file = folder.write("trace.json", document.dump());
+    const Finished finished = report({file}, page);
+    INFO(finished.err);
+    REQUIRE(finished.status == 0);
+    return data_of(page).at("sources")[0].at("content").at("traceEvents");
+  };
+  const json all = json::array({with_more, process, other, thread, counter});
+  CHECK(events({{"traceEvents", all}}) == json::array({span, process, thread}));
+  CHECK(events(all) == json::array({span, process, thread}));  // the format's other form
+  json nameless = process, elsewhere = thread, early = span;
+  nameless["args"].erase("name");
+  elsewhere.erase("tid");
+  early["ts"] = -1;
+  for (const auto& [event, message] :
+       {std::pair(nameless, "traceEvents[0].args.name: expected a text, found no such member"),
+        std::pair(elsewhere, "traceEvents[0].tid: expected a whole number of at least 0, found no such member"),
+        std::pair(early, "traceEvents[0].ts: expected a number of at least 0, found -1"),
+        std::pair(json(3), "traceEvents[0]: expected an object, found 3"),
+        std::pair(json::object(), "traceEvents[0].ph: expected a text, found no such member")}) {
+    CHECK_THAT(refusal_of(folder, json::array({event}).dump()).why, Contains(message));
+  }
+}
+
+TEST_CASE("kiln report: a record is valid if its digest, its fields, its verdict and its samples are") {
+  const TemporaryFolder folder;
+  const auto line = [](const std::string& fields) {
+    return fields + "\t" + kiln::sha256(fields + "\t").hex().substr(0, 16) + "\n";
+  };
+  const std::string before = "dev\tspec\tvariant\t", after = "\t1\tm\t1e-07\t1e-05\t";
+  const std::string good = line(before + "measured" + after + "3000000,1000000\t5\twhy");
+  const std::string without = line(before + "rejected" + after + "\t\twrong");
+  const std::string damaged[] = {
+      line(before + "guessed" + after + "1\t1\t"),     line(before + "measured" + after + "1x\t1\t"),
+      line(before + "measured" + after + "1,,2\t1\t"), line(before + "measured" + after + "1\t1"),
+      line(before + "measured" + after + "1\t1\t\t"),  line(before + "measured" + after + "-1\t1\t"),
+      good.substr(0, good.size() - 2) + "x\n",         "no tab\n"};
+  std::string text = "kiln-tuning 1\n" + good + "\n" + without;
+  for (const std::string& one : damaged) text += one;
+  const auto page = folder / "page.html";
+  REQUIRE(report({folder.write("tuning.tsv", text)}, page).status == 0);
+  const json content = data_of(page).at("sources")[0].at("content");
+  CHECK(content.at("damaged") == std::size(damaged));
+  CHECK(content.at("records") == json::array({{{"device", "dev"},
+                                               {"spec", "spec"},
+                                               {"variant", "variant"},
+                                               {"verdict", "measured"},
+                                               {"wall_ms", {1.0, 3.0}},
+                                               {"why", "why"}},
+                                              {{"device", "dev"},
+                                               {"spec", "spec"},
+                                               {"variant", "variant"},
+                                               {"verdict", "rejected"},
+                                               {"wall_ms", json::array()},
+                                               {"why", "wrong"}}}));
+  for (const std::string& one : damaged) {
+    CHECK_THAT(refusal_of(folder, "kiln-tuning 1\n" + one).why,
+               Contains("1 damaged line, expected at least 1 valid record"));
+  }
+  CHECK(refusal_of(folder, "kiln-tuning 1\n").status == 0);
 }
 
 TEST_CASE("kiln report: what cannot be read, and usage") {
