@@ -237,10 +237,11 @@ std::optional<std::uint64_t> DriverScratch::written() const {
 }
 
 void await_threads(Threads which, int samples) {
-  constexpr int most_looks = 20'000;
+  constexpr std::chrono::seconds most_wait{4};  // a thread that sleeps for a time of its own never counts as idle
+  const Deadline deadline = Deadline::after(most_wait);
   const std::string own = std::to_string(gettid());
   std::vector<std::filesystem::path> tasks;
-  for (int look = 0, idle = 0; look < most_looks && idle < samples; ++look) {
+  for (int idle = 0; idle < samples && !deadline.passed();) {
     // While all are idle their names need not be read again.
     if (idle == 0) {
       tasks.clear();
