@@ -31,7 +31,7 @@ bool fails(const char* name) {
                           call(ResetCommandPool) call(AllocateCommandBuffers) call(BeginCommandBuffer)          \
                               call(EndCommandBuffer) call(CreateQueryPool) call(GetQueryPoolResults)            \
                                   call(CreateSemaphore) call(WaitSemaphores) call(GetSemaphoreCounterValue)     \
-                                      call(GetCalibratedTimestampsEXT) call(GetMemoryFdKHR)
+                                      call(GetCalibratedTimestampsEXT) call(GetMemoryFdKHR) call(GetSemaphoreFdKHR)
 
 enum Number : std::size_t {
 #define KILN_NUMBER(name) number_of_##name,

@@ -1,4 +1,5 @@
 // A device that answers as a test says: a card of its own memory, other queues, other limits.
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,8 +23,11 @@ struct Reals {
   PFN_vkGetPhysicalDeviceQueueFamilyProperties GetPhysicalDeviceQueueFamilyProperties;
   PFN_vkGetPhysicalDeviceMemoryProperties GetPhysicalDeviceMemoryProperties;
   PFN_vkGetPhysicalDeviceExternalBufferProperties GetPhysicalDeviceExternalBufferProperties;
+  PFN_vkGetPhysicalDeviceExternalSemaphoreProperties GetPhysicalDeviceExternalSemaphoreProperties;
   PFN_vkCreateDevice CreateDevice;
   PFN_vkGetDeviceQueue GetDeviceQueue;
+  PFN_vkQueueSubmit QueueSubmit;
+  PFN_vkCreateSemaphore CreateSemaphore;
   PFN_vkCreateCommandPool CreateCommandPool;
   PFN_vkGetBufferMemoryRequirements GetBufferMemoryRequirements;
   PFN_vkGetImageMemoryRequirements GetImageMemoryRequirements;
@@ -36,6 +40,7 @@ struct Reals {
 };
 Reals real{};
 std::set<VkDeviceMemory> unmappable;
+VkQueue last_queue = VK_NULL_HANDLE;
 VkDeviceSize last_exported = 0;  // bytes; the device's descriptors end some bytes behind
 
 constexpr auto dma_buf = VK_EXTERNAL_MEMORY_HANDLE_TYPE_DMA_BUF_BIT_EXT;
@@ -143,6 +148,7 @@ VKAPI_ATTR VkResult VKAPI_CALL CreateDevice(VkPhysicalDevice device, const VkDev
   for (std::uint32_t i = 0; i < info->enabledExtensionCount; ++i) {
     const std::string name = info->ppEnabledExtensionNames[i];
     if (faulty_state().dma_bufs && name == VK_EXT_EXTERNAL_MEMORY_DMA_BUF_EXTENSION_NAME) continue;
+    if (faulty_state().sync_files && name == VK_KHR_EXTERNAL_SEMAPHORE_FD_EXTENSION_NAME) continue;
     extensions.push_back(info->ppEnabledExtensionNames[i]);
   }
   own.enabledExtensionCount = static_cast<std::uint32_t>(extensions.size());
@@ -152,6 +158,7 @@ VKAPI_ATTR VkResult VKAPI_CALL CreateDevice(VkPhysicalDevice device, const VkDev
 
 VKAPI_ATTR void VKAPI_CALL GetDeviceQueue(VkDevice device, std::uint32_t family, std::uint32_t index, VkQueue* queue) {
   real.GetDeviceQueue(device, faulty_state().families.empty() ? family : 0, index, queue);
+  last_queue = *queue;
 }
 
 VKAPI_ATTR VkResult VKAPI_CALL CreateCommandPool(VkDevice device, const VkCommandPoolCreateInfo* info,
@@ -236,6 +243,37 @@ VKAPI_ATTR VkResult VKAPI_CALL GetMemoryFdPropertiesKHR(VkDevice, VkExternalMemo
   return VK_SUCCESS;
 }
 
+VKAPI_ATTR void VKAPI_CALL GetPhysicalDeviceExternalSemaphoreProperties(
+    VkPhysicalDevice device, const VkPhysicalDeviceExternalSemaphoreInfo* asked, VkExternalSemaphoreProperties* into) {
+  real.GetPhysicalDeviceExternalSemaphoreProperties(device, asked, into);
+  if (faulty_state().sync_files) into->externalSemaphoreFeatures = faulty_state().semaphore_features;
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL CreateSemaphore(VkDevice device, const VkSemaphoreCreateInfo* info,
+                                               const VkAllocationCallbacks* allocator, VkSemaphore* made) {
+  const auto* shared =
+      find_in<VkExportSemaphoreCreateInfo>(info->pNext, VK_STRUCTURE_TYPE_EXPORT_SEMAPHORE_CREATE_INFO);
+  if (shared == nullptr) return real.CreateSemaphore(device, info, allocator, made);
+  if (shared->handleTypes != VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_SYNC_FD_BIT) return VK_ERROR_UNKNOWN;
+  VkSemaphoreCreateInfo own = *info;
+  own.pNext = nullptr;
+  ++faulty_state().shared_semaphores;
+  return real.CreateSemaphore(device, &own, allocator, made);
+}
+
+// The file has the semaphore's signal: it is not signalled any more.
+VKAPI_ATTR VkResult VKAPI_CALL GetSemaphoreFdKHR(VkDevice, const VkSemaphoreGetFdInfoKHR* info, int* fd) {
+  if (info->handleType != VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_SYNC_FD_BIT) return VK_ERROR_UNKNOWN;
+  const VkPipelineStageFlags stage = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
+  VkSubmitInfo submit{};
+  submit.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
+  submit.waitSemaphoreCount = 1;
+  submit.pWaitSemaphores = &info->semaphore;
+  submit.pWaitDstStageMask = &stage;
+  *fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  return real.QueueSubmit(last_queue, 1, &submit, VK_NULL_HANDLE);
+}
+
 VKAPI_ATTR VkResult VKAPI_CALL GetQueryPoolResults(VkDevice device, VkQueryPool pool, std::uint32_t first,
                                                    std::uint32_t count, std::size_t bytes, void* into,
                                                    VkDeviceSize stride, VkQueryResultFlags flags) {
@@ -262,7 +300,11 @@ PFN_vkVoidFunction pretended_call(const char* name, PFN_vkVoidFunction found) {
   if (std::strcmp(name, "vkGetMemoryFdPropertiesKHR") == 0 && faulty_state().dma_bufs) {
     return reinterpret_cast<PFN_vkVoidFunction>(&GetMemoryFdPropertiesKHR);
   }
+  if (std::strcmp(name, "vkGetSemaphoreFdKHR") == 0 && faulty_state().sync_files) {
+    return reinterpret_cast<PFN_vkVoidFunction>(&GetSemaphoreFdKHR);
+  }
   if (found == nullptr) return nullptr;
+  if (std::strcmp(name, "vkQueueSubmit") == 0) real.QueueSubmit = reinterpret_cast<PFN_vkQueueSubmit>(found);
 #define KILN_REPLACE(function)                                 \
   if (std::strcmp(name, "vk" #function) == 0) {                \
     real.function = reinterpret_cast<PFN_vk##function>(found); \
@@ -277,7 +319,9 @@ PFN_vkVoidFunction pretended_call(const char* name, PFN_vkVoidFunction found) {
   KILN_REPLACE(GetPhysicalDeviceQueueFamilyProperties)
   KILN_REPLACE(GetPhysicalDeviceMemoryProperties)
   KILN_REPLACE(GetPhysicalDeviceExternalBufferProperties)
+  KILN_REPLACE(GetPhysicalDeviceExternalSemaphoreProperties)
   KILN_REPLACE(CreateDevice)
+  KILN_REPLACE(CreateSemaphore)
   KILN_REPLACE(GetDeviceQueue)
   KILN_REPLACE(CreateCommandPool)
   KILN_REPLACE(GetBufferMemoryRequirements)

@@ -44,6 +44,12 @@ struct FaultyState {
   bool dma_bufs = false;
   VkDeviceSize imported_bytes = 0;  // of the memory that was imported last
 
+  // Semaphores that are exported as sync_files: files of nothing stand for them.
+  bool sync_files = false;
+  VkExternalSemaphoreFeatureFlags semaphore_features =
+      VK_EXTERNAL_SEMAPHORE_FEATURE_EXPORTABLE_BIT | VK_EXTERNAL_SEMAPHORE_FEATURE_IMPORTABLE_BIT;
+  int shared_semaphores = 0;  // made so far
+
   std::optional<std::array<std::uint64_t, 2>> stamps;  // of each submission
   std::optional<std::array<std::uint64_t, 2>> clocks;  // now: the device's, in ticks, and the host's
 };
