@@ -273,6 +273,36 @@ TEST_CASE("opengl: the log says what the driver says, and what a setting cannot 
   CHECK_THAT(lines.text, Catch::Contains("undeclared_behind_a_dispatch"));
 }
 
+TEST_CASE("opengl: a message of the driver has the level of its severity", "[opengl][driver]") {
+  struct Levels : LogSink {
+    void write(LogLevel level, std::string_view component, std::string_view message) noexcept override {
+      if (message.starts_with("told"))
+        last = std::string(to_string(level)) + " " + std::string(component) + " " + std::string(message);
+    }
+    std::string last;
+  } levels;
+  PluginSettings settings = with_wrapping_egl();
+  settings["debug"] = true;
+  OpenGl gl(settings);
+  gl.plugin().listen({&levels, LogLevel::debug});
+  egl_switches().debug_callback = nullptr;
+  if (!gl.usable()) return;
+  gl.device();
+  REQUIRE(egl_switches().debug_callback != nullptr);
+  const struct {
+    unsigned severity;  // by OpenGL's numbers
+    int length;
+    const char* line;
+  } messages[] = {{0x9146, -1, "error opengl told whole"},
+                  {0x9147, 10, "warning opengl told whole"},
+                  {0x9148, 6, "info opengl told w"},
+                  {0x826B, 4, "debug opengl told"}};
+  for (const auto& each : messages) {
+    egl_switches().debug_callback(0, 0, 0, each.severity, each.length, "told whole", egl_switches().debug_user);
+    CHECK(levels.last == each.line);
+  }
+}
+
 TEST_CASE("opengl: settings that cannot be are refused by name", "[opengl][driver]") {
   PluginUnderTest plugin("opengl");
   WorkCounters counters;

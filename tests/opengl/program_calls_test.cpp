@@ -219,30 +219,57 @@ Gl uniform_driver() {
 #define KILN_VECTOR(function, Type)                                                           \
   gl.ProgramUniform##function = [](GLuint program, GLint at, GLsizei n, const Type* values) { \
     uniform_call = {std::to_string(program) + " " #function, at, n, values};                  \
-  };
+  }
 #define KILN_MATRIX(function, Type)                                                                                   \
   gl.ProgramUniformMatrix##function = [](GLuint program, GLint at, GLsizei n, GLboolean turned, const Type* values) { \
-    uniform_call = {std::to_string(program) + (turned == GL_FALSE ? " " : " turned ") + "Matrix" #function, at, n,    \
-                    values};                                                                                          \
-  };
-  KILN_VECTOR(1fv, GLfloat)
-  KILN_VECTOR(2fv, GLfloat) KILN_VECTOR(3fv, GLfloat) KILN_VECTOR(4fv, GLfloat) KILN_VECTOR(1dv, GLdouble)
-      KILN_VECTOR(2dv, GLdouble) KILN_VECTOR(3dv, GLdouble) KILN_VECTOR(4dv, GLdouble) KILN_VECTOR(1iv, GLint)
-          KILN_VECTOR(2iv, GLint) KILN_VECTOR(3iv, GLint) KILN_VECTOR(4iv, GLint) KILN_VECTOR(1uiv, GLuint)
-              KILN_VECTOR(2uiv, GLuint) KILN_VECTOR(3uiv, GLuint) KILN_VECTOR(4uiv, GLuint)
-                  KILN_VECTOR(1i64vARB, GLint64) KILN_VECTOR(2i64vARB, GLint64) KILN_VECTOR(3i64vARB, GLint64)
-                      KILN_VECTOR(4i64vARB, GLint64) KILN_VECTOR(1ui64vARB, GLuint64) KILN_VECTOR(2ui64vARB, GLuint64)
-                          KILN_VECTOR(3ui64vARB, GLuint64) KILN_VECTOR(4ui64vARB, GLuint64) KILN_MATRIX(2fv, GLfloat)
-                              KILN_MATRIX(3fv, GLfloat) KILN_MATRIX(4fv, GLfloat) KILN_MATRIX(2x3fv, GLfloat)
-                                  KILN_MATRIX(2x4fv, GLfloat) KILN_MATRIX(3x2fv, GLfloat) KILN_MATRIX(3x4fv, GLfloat)
-                                      KILN_MATRIX(4x2fv, GLfloat) KILN_MATRIX(4x3fv, GLfloat) KILN_MATRIX(2dv, GLdouble)
-                                          KILN_MATRIX(3dv, GLdouble) KILN_MATRIX(4dv, GLdouble)
-                                              KILN_MATRIX(2x3dv, GLdouble) KILN_MATRIX(2x4dv, GLdouble)
-                                                  KILN_MATRIX(3x2dv, GLdouble) KILN_MATRIX(3x4dv, GLdouble)
-                                                      KILN_MATRIX(4x2dv, GLdouble) KILN_MATRIX(4x3dv, GLdouble)
+    const char* const which = turned == GL_FALSE ? " Matrix" #function : " turned Matrix" #function;                  \
+    uniform_call = {std::to_string(program) + which, at, n, values};                                                  \
+  }
+  KILN_VECTOR(1fv, GLfloat);
+  KILN_VECTOR(2fv, GLfloat);
+  KILN_VECTOR(3fv, GLfloat);
+  KILN_VECTOR(4fv, GLfloat);
+  KILN_VECTOR(1dv, GLdouble);
+  KILN_VECTOR(2dv, GLdouble);
+  KILN_VECTOR(3dv, GLdouble);
+  KILN_VECTOR(4dv, GLdouble);
+  KILN_VECTOR(1iv, GLint);
+  KILN_VECTOR(2iv, GLint);
+  KILN_VECTOR(3iv, GLint);
+  KILN_VECTOR(4iv, GLint);
+  KILN_VECTOR(1uiv, GLuint);
+  KILN_VECTOR(2uiv, GLuint);
+  KILN_VECTOR(3uiv, GLuint);
+  KILN_VECTOR(4uiv, GLuint);
+  KILN_VECTOR(1i64vARB, GLint64);
+  KILN_VECTOR(2i64vARB, GLint64);
+  KILN_VECTOR(3i64vARB, GLint64);
+  KILN_VECTOR(4i64vARB, GLint64);
+  KILN_VECTOR(1ui64vARB, GLuint64);
+  KILN_VECTOR(2ui64vARB, GLuint64);
+  KILN_VECTOR(3ui64vARB, GLuint64);
+  KILN_VECTOR(4ui64vARB, GLuint64);
+  KILN_MATRIX(2fv, GLfloat);
+  KILN_MATRIX(3fv, GLfloat);
+  KILN_MATRIX(4fv, GLfloat);
+  KILN_MATRIX(2x3fv, GLfloat);
+  KILN_MATRIX(2x4fv, GLfloat);
+  KILN_MATRIX(3x2fv, GLfloat);
+  KILN_MATRIX(3x4fv, GLfloat);
+  KILN_MATRIX(4x2fv, GLfloat);
+  KILN_MATRIX(4x3fv, GLfloat);
+  KILN_MATRIX(2dv, GLdouble);
+  KILN_MATRIX(3dv, GLdouble);
+  KILN_MATRIX(4dv, GLdouble);
+  KILN_MATRIX(2x3dv, GLdouble);
+  KILN_MATRIX(2x4dv, GLdouble);
+  KILN_MATRIX(3x2dv, GLdouble);
+  KILN_MATRIX(3x4dv, GLdouble);
+  KILN_MATRIX(4x2dv, GLdouble);
+  KILN_MATRIX(4x3dv, GLdouble);
 #undef KILN_VECTOR
 #undef KILN_MATRIX
-                                                          return gl;
+  return gl;
 }
 
 }  // namespace

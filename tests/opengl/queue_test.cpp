@@ -1,6 +1,9 @@
 #include <catch2/catch.hpp>
 #include <numeric>
+#include <span>
 #include <thread>
+
+#include <kiln/fence_exchange.hpp>
 
 #include "opengl/support/kernels.hpp"
 #include "opengl/support/wrapping_egl.hpp"
@@ -276,6 +279,107 @@ TEST_CASE("opengl: what a dispatch lacks is named", "[opengl][queue]") {
   const auto mixed = run(device, *foreign, {x.get(), y.get()}, {1, 1, 1});
   REQUIRE_FALSE(mixed.has_value());
   CHECK_THAT(mixed.error().message, Catch::Contains("another device"));
+}
+
+TEST_CASE("opengl: what a pass lacks is named with its number, and nothing of the dispatch runs", "[opengl][queue]") {
+  OpenGl gl;
+  if (!gl.usable()) return;
+  Device& device = gl.device();
+  const auto elsewhere = gl.plugin().open("opengl:0");
+  const auto program = build(device, saxpy()), foreign_program = build(*elsewhere, saxpy());
+  const auto x = buffer_of(device, std::vector<float>(64, 2.0f)), y = buffer_of(device, std::vector<float>(64, 1.0f)),
+             foreign = buffer_of(*elsewhere, std::vector<float>(64, 1.0f));
+  Buffer* const right[] = {x.get(), y.get()};
+  Buffer* const wrong[] = {x.get(), foreign.get()};
+  const PassLaunch good{program.get(), right, {1, 1, 1}};
+  const struct {
+    PassLaunch pass;
+    const char* words;
+  } cases[] = {{{nullptr, right, {1, 1, 1}}, " has no program"},
+               {{foreign_program.get(), right, {1, 1, 1}}, ": the program belongs to another device"},
+               {{program.get(), wrong, {1, 1, 1}}, ": binding 1: the buffer belongs to another device"},
+               {{program.get(), std::span(right).first(1), {1, 1, 1}}, ": 1 buffers, expected 2"}};
+  for (const auto& each : cases) {
+    INFO(each.words);
+    const PassLaunch passes[] = {good, good, each.pass};
+    const auto value = device.submit({passes});
+    REQUIRE_FALSE(value.has_value());
+    CHECK(value.error().text() == std::string("invalid_argument: opengl:0: pass 2") + each.words);
+  }
+  CHECK(contents(*y) == std::vector<float>(64, 1.0f));
+  CHECK(device.submit({}).error().message == "opengl:0: the dispatch has no passes");
+  if (device.info().serializes) {
+    CHECK(device.serialize(*foreign_program).error().text() ==
+          "invalid_argument: opengl:0: the program belongs to another device");
+  }
+}
+
+TEST_CASE("opengl: views have the bindings that the device has for them", "[opengl][queue]") {
+  OpenGl gl;
+  if (!gl.usable()) return;
+  Device& device = gl.device();
+  for (const View view : {View::texels, View::image}) {
+    const std::uint32_t most =
+        view == View::image ? device.info().max_image_bindings : device.info().max_texel_bindings;
+    KernelSource source = saxpy();
+    source.views.assign(most + 1, View::storage);
+    source.views[most] = view;
+    const auto built = device.build(source);
+    REQUIRE_FALSE(built.has_value());
+    CHECK(built.error().code == StatusCode::invalid_argument);
+    CHECK_THAT(built.error().message,
+               Catch::Contains("binding " + std::to_string(most) + " is viewed as " + std::string(to_string(view)) +
+                               ", expected a binding below " + std::to_string(most)));
+  }
+}
+
+TEST_CASE("opengl: a result is taken once, and that of no submission is not waited for", "[opengl][queue]") {
+  OpenGl gl;
+  if (!gl.usable()) return;
+  Device& device = gl.device();
+  const auto program = build(device, saxpy());
+  const auto x = buffer_of(device, whole_numbers()), y = buffer_of(device, whole_numbers());
+  REQUIRE(run(device, *program, {x.get(), y.get()}, {1, 1, 1}).has_value());
+  for (const std::uint64_t value : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{2}}) {
+    INFO("submission " << value);
+    const auto done = device.wait(value, Deadline::never());
+    REQUIRE_FALSE(done.has_value());
+    CHECK(done.error().code == StatusCode::not_found);
+    CHECK_THAT(done.error().message, Catch::StartsWith("opengl:0: submission " + std::to_string(value)));
+    CHECK_THAT(done.error().message, Catch::Contains(value == 1 ? "already" : "the last submission is 1"));
+  }
+}
+
+TEST_CASE("opengl: a context for building that cannot be made is told, and the next build has one", "[opengl][queue]") {
+  OpenGl gl(with_wrapping_egl());
+  if (!gl.usable()) return;
+  Device& device = gl.device();
+  const auto program = build(device, saxpy());
+  const auto x = buffer_of(device, whole_numbers()), y = buffer_of(device, whole_numbers());
+  REQUIRE(run(device, *program, {x.get(), y.get()}, {1, 1, 1}).has_value());  // from here on builds have their own
+  egl_switches().shared_contexts_to_fail = 1;
+  KernelSource other = saxpy();
+  other.constants[0].text = "4.0";
+  const auto refused = device.build(other);
+  const int left = egl_switches().shared_contexts_to_fail.exchange(0);
+  CHECK(left == 0);
+  REQUIRE_FALSE(refused.has_value());
+  CHECK_THAT(refused.error().message, Catch::StartsWith("opengl:0: a context for building: "));
+  const auto built = build(device, other);
+  const auto z = buffer_of(device, std::vector<float>(64, 1.0f)), w = buffer_of(device, std::vector<float>(64, 2.0f));
+  REQUIRE(run(device, *built, {w.get(), z.get()}, {1, 1, 1}).has_value());
+  CHECK(contents(*z) == std::vector<float>(64, 9.0f));
+}
+
+TEST_CASE("opengl: a driver without native fences shares none", "[opengl][queue]") {
+  OpenGl gl;
+  if (!gl.usable()) return;
+  if (gl.device().info().kind != DeviceKind::software) return;
+  auto* const fences = dynamic_cast<FenceExchange*>(&gl.device());
+  REQUIRE(fences != nullptr);
+  const char* const words = "unsupported: opengl:0: the driver has no EGL_ANDROID_native_fence_sync";
+  CHECK(fences->export_fence(1).error().text() == words);
+  CHECK(fences->wait_for_fence(0).text() == words);
 }
 
 }  // namespace kiln::support

@@ -137,12 +137,20 @@ unsigned client_wait_sync(__GLsync* sync, unsigned flags, unsigned long timeout)
   }
   if (take_one(switches.waits_to_expire)) return timeout_expired;
   if (take_one(switches.waits_to_fail)) return wait_failed;
-  const unsigned answer = real_as<unsigned(__GLsync*, unsigned, unsigned long)>("glClientWaitSync")(sync, flags, timeout);
+  const unsigned answer =
+      real_as<unsigned(__GLsync*, unsigned, unsigned long)>("glClientWaitSync")(sync, flags, timeout);
   const bool succeeded = answer == already_signaled || answer == condition_satisfied;
   return succeeded && switches.success != 0 ? switches.success.load() : answer;
 }
 
+void debug_message_callback(decltype(switches.debug_callback) callback, const void* user) {
+  switches.debug_callback = callback;
+  switches.debug_user = user;
+  real_as<void(decltype(callback), const void*)>("glDebugMessageCallback")(callback, user);
+}
+
 void* create_context(void* display, void* config, void* share, const int* attributes) {
+  if (share != nullptr && take_one(switches.shared_contexts_to_fail)) return nullptr;
   for (const int* each = attributes; switches.refuse_robustness && *each != egl_none; each += 2) {
     if (*each != robust_access && *each != reset_strategy) continue;
     ++switches.robust_contexts_refused;
@@ -311,6 +319,7 @@ extern "C" Function eglGetProcAddress(const char* name) {
   static const std::map<std::string, Function> wrapped{
       {"glGetGraphicsResetStatus", wrapper(get_reset_status)},
       {"glGetError", wrapper(get_error)},
+      {"glDebugMessageCallback", wrapper(debug_message_callback)},
       {"glClientWaitSync", wrapper(client_wait_sync)},
       {"glDispatchCompute", wrapper(dispatch_compute)},
       {"glMemoryBarrier", wrapper(memory_barrier)},

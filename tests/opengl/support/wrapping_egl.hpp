@@ -23,6 +23,10 @@ struct EglSwitches {
   std::atomic<unsigned> success{0};
   std::atomic<int> robust_contexts_refused{0};  // counted: attributes of robustness make eglCreateContext fail
   std::atomic<bool> refuse_robustness{false};
+  std::atomic<int> shared_contexts_to_fail{0};  // so many contexts that share with another one are not made
+  // What glDebugMessageCallback was given last.
+  void (*debug_callback)(unsigned, unsigned, unsigned, unsigned, int, const char*, const void*) = nullptr;
+  const void* debug_user = nullptr;
   std::atomic<bool> hide_devices{false};        // no EGL_EXT_device_*: only the surfaceless platform is left
   std::atomic<bool> hide_platforms{false};      // no platform at all
   std::string client_extensions;                // not empty: all that the library offers without a display
