@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <map>
+#include <thread>
 
 namespace kiln::test {
 namespace {
@@ -411,11 +412,17 @@ TEST_CASE("held leases: they are renewed after a third of their life, and releas
   };
   const std::atomic<bool> stop{false}, stopped{true};
   CHECK(leases.add(sha256("over"), held("over", now, now - 1s)));
-  CHECK_FALSE(leases.add(sha256("due"), held("due", now - 4s, now + 100ms)));
-  CHECK_FALSE(leases.add(sha256("young"), held("young", now, now + 100ms)));
+  CHECK_FALSE(leases.add(sha256("due"), held("due", now - 4s, now + 3600s)));
+  CHECK_FALSE(leases.add(sha256("young"), held("young", now + 3600s, now + 7200s)));
   leases.keep(stopped);  // does nothing
   CHECK(calls->released.empty());
-  leases.keep(stop);  // until none is held
+  std::thread keeper([&] { leases.keep(stop); });  // until none is held
+  CHECK(becomes_true([&] {
+    const std::lock_guard lock(calls->mutex);
+    return calls->renewed.contains("due") && calls->released.contains("over");
+  }));
+  for (const char* name : {"due", "young"}) leases.end_at(sha256(name), now);
+  keeper.join();
   CHECK(calls->released == Counts{{"over", 1}, {"due", 1}, {"young", 1}});
   CHECK(calls->renewed == Counts{{"due", 1}});
   CHECK(leases.take_all().empty());

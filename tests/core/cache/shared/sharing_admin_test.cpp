@@ -323,7 +323,8 @@ TEST_CASE("sharing administration: the status of a remote, as it was left and as
   CHECK(all[0].answer.ok());
   CHECK(all[0].answer_ms > 0);
   CHECK(known_remotes(writer.config)[0].closed_for_ms == 0);
-  CHECK(known_remotes(writer.config)[0].round_trip_ms > 0);
+  RemoteBreaker(writer.config.directory, true, url).measured(2500, 0);
+  CHECK(known_remotes(writer.config)[0].round_trip_ms == 2.5);
   // What does nothing is told, and a look creates nothing.
   reader.config.remotes = {{url, false, {}, "", "", "plain", {}}};
   all = known_remotes(reader.config);
