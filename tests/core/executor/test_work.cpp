@@ -261,7 +261,14 @@ TEST_CASE("recordings: scratch is shared by the submissions, as large as the lar
           "[executor][recording]") {
   const auto device = std::make_shared<SyntheticDevice>();
   const auto executor = ring(1);
-  const std::vector<Job> jobs{two_passes(device, {1, 2}), two_passes(device, {3, 4, 5}), two_passes(device, {6})};
+  std::vector<Job> jobs{two_passes(device, {1, 2}), two_passes(device, {3, 4, 5}), two_passes(device, {6})};
+  const auto sizes = std::make_shared<std::vector<std::size_t>>();  // in floats
+  for (Job& job : jobs) {
+    job.submission.programs[0] = program_of([sizes](const Memories& m) {
+      sizes->push_back(m[1].size());
+      for (std::size_t i = 0; i < std::min(m[0].size(), m[1].size()); ++i) m[1][i] = m[0][i] + 1;
+    });
+  }
   const auto recorded =
       executor->record({jobs[0].submission, jobs[1].submission, jobs[2].submission, add_one(device, {1}).submission});
   REQUIRE(recorded);
@@ -270,6 +277,7 @@ TEST_CASE("recordings: scratch is shared by the submissions, as large as the lar
   CHECK(values_of(*jobs[0].output) == std::vector<float>{4, 6});
   CHECK(values_of(*jobs[1].output) == std::vector<float>{8, 10, 12});
   CHECK(values_of(*jobs[2].output) == std::vector<float>{14});
+  CHECK(*sizes == std::vector<std::size_t>{3, 3, 3});
 }
 
 TEST_CASE("recordings: a poison in an output reaches the device when asked for", "[executor][recording]") {
