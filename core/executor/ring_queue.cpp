@@ -26,7 +26,8 @@ constexpr microseconds least_slice{200};
 constexpr milliseconds most_slice{5};
 constexpr milliseconds waiter_slice{1};          // of a waiting thread that does the work of its own job
 constexpr std::uint64_t short_job_ns = 500'000;  // a device may work inside submit(), where a stop is not noticed
-constexpr std::size_t most_short_plans = 1024;
+constexpr std::uint64_t quick_submit_ns = 50'000;  // a submit() that only hands over; one that works takes longer
+constexpr std::size_t most_known_plans = 1024;
 constexpr milliseconds apart_slice{100};  // of a thread without other work
 
 constexpr std::chrono::hours scheduled_slice{1};  // if hooks decide when the wait ends
@@ -113,7 +114,7 @@ Result<std::uint64_t> RingQueue::submit(Job job, Deadline deadline, std::uint64_
   bool beside_apart = false;
   std::shared_ptr<const KernelPlan> plan;
   if (waits_next && hooks_ == nullptr) plan = std::get<Submission>(job).plan;
-  const bool is_short = plan != nullptr && was_short(plan);
+  const bool for_waiter = plan != nullptr && is_for_waiter(plan);
   step();
   {
     std::unique_lock lock(pipeline_.mutex());
@@ -140,7 +141,7 @@ Result<std::uint64_t> RingQueue::submit(Job job, Deadline deadline, std::uint64_
       measured_plan_ = plan;
       measured_value_ = value;
     }
-    if (is_short && !upload_apart && !retire_apart && pipeline_.in_flight() == 1) {
+    if (for_waiter && !upload_apart && !retire_apart && pipeline_.in_flight() == 1) {
       for_waiter_.store(value, std::memory_order_release);
       return value;
     }
@@ -173,21 +174,22 @@ Result<Measurement> RingQueue::wait(std::uint64_t value, Deadline deadline) {
   return measured;
 }
 
-bool RingQueue::was_short(const std::shared_ptr<const KernelPlan>& plan) {
+// Of a plan that did not run yet, nothing may take long before the device has the job: no packing, and no submit() that
+// works.
+bool RingQueue::is_for_waiter(const std::shared_ptr<const KernelPlan>& plan) {
   const std::lock_guard lock(lengths_mutex_);
-  return short_plans_.contains(plan);
+  const auto known = was_short_.find(plan);
+  if (known != was_short_.end()) return known->second;
+  return plan->prepare.empty() && pipeline_.usual_submit_ns() < quick_submit_ns;
 }
 
 void RingQueue::note_length(std::uint64_t value, const Result<Measurement>& measured) {
   const std::lock_guard lock(lengths_mutex_);
   if (value != measured_value_ || !measured) return;
   measured_value_ = 0;
-  if (measured->upload_ns + measured->device_ns + measured->readback_ns > short_job_ns) {
-    short_plans_.erase(measured_plan_);
-    return;
-  }
-  if (short_plans_.size() >= most_short_plans) short_plans_.clear();
-  short_plans_.insert(measured_plan_);
+  if (was_short_.size() >= most_known_plans) was_short_.clear();
+  was_short_.insert_or_assign(measured_plan_,
+                              measured->upload_ns + measured->device_ns + measured->readback_ns <= short_job_ns);
 }
 
 Status RingQueue::cancel(std::uint64_t value) {

@@ -15,9 +15,9 @@
 #include <atomic>
 #include <condition_variable>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <thread>
 
 namespace kiln::executor {
@@ -60,7 +60,7 @@ class RingQueue : public std::enable_shared_from_this<RingQueue> {
   bool advance(Lane lane, std::optional<bool> apart);
   // The waiting thread does the work of the submit thread while its job is the only one and every step is short.
   void serve_waiter(std::uint64_t value, Deadline deadline);
-  bool was_short(const std::shared_ptr<const KernelPlan>& plan);
+  bool is_for_waiter(const std::shared_ptr<const KernelPlan>& plan);
   void note_length(std::uint64_t value, const Result<Measurement>& measured);
   std::optional<bool> own(Lane lane) const noexcept;
   void start_apart(bool upload, bool retire, bool beside);
@@ -103,9 +103,9 @@ class RingQueue : public std::enable_shared_from_this<RingQueue> {
   bool has_ended_ = false;
 
   std::atomic<bool> stopping_{false};
-  // Plans whose last run was short, and the job whose run is measured next.
+  // Whether each plan's last run was short, and the job whose run is measured next.
   std::mutex lengths_mutex_;
-  std::set<std::weak_ptr<const KernelPlan>, std::owner_less<>> short_plans_;
+  std::map<std::weak_ptr<const KernelPlan>, bool, std::owner_less<>> was_short_;
   std::weak_ptr<const KernelPlan> measured_plan_;
   std::uint64_t measured_value_ = 0;
 

@@ -374,6 +374,7 @@ bool SlotPipeline::retire(Claim& claim, Deadline patience) {
     if (!result) {
       fail(slot, device_lost("the device was lost"));
     } else if (*result) {
+      follow(submit_ns_, between(slot.at.submitting, slot.at.submitted));
       slot.at.finished = now;
       slot.at.free = since;
       slot.at.device_begun = (*result)->begun_ns;

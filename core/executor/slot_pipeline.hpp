@@ -60,6 +60,8 @@ class SlotPipeline {
   std::uint64_t backlog_ns() const noexcept;
   std::uint32_t in_flight() const noexcept { return in_flight_.load(std::memory_order_relaxed); }
   std::uint64_t usual_run_ns() const noexcept { return run_average_.ns(); }
+  // How long Device::submit() usually takes; UINT64_MAX: unknown.
+  std::uint64_t usual_submit_ns() const noexcept { return submit_ns_.load(std::memory_order_relaxed); }
 
   std::shared_ptr<Device> device() const;  // null after let_go()
   bool serves(const std::shared_ptr<Device>& device) const;
@@ -112,6 +114,7 @@ class SlotPipeline {
   RunAverage run_average_;         // changed under the lock
   UsualCopy upload_, readback_;
   std::atomic<std::uint64_t> device_ns_{UINT64_MAX};  // usual device time; UINT64_MAX: unknown
+  std::atomic<std::uint64_t> submit_ns_{UINT64_MAX};
   std::atomic<std::uint32_t> in_flight_{0};
   std::atomic<bool> is_lost_{false};
   std::atomic<bool> abandoned_{false};

@@ -55,8 +55,9 @@ struct Submission {
   bool upload_outputs = false;
   Completion completion = Completion::ordered;
   std::vector<std::vector<ResourceSource>> sources{};  // PassLaunch::sources per pass; empty: none
-  // The submitting thread calls wait() for this job next. If nothing else is in flight and the job was short before, the
-  // executor runs the job on that thread. It then need not wake its own threads.
+  // The submitting thread calls wait() for this job next. If nothing else is in flight, the executor runs the job on that
+  // thread and need not wake its own threads. It does so if the plan's last job was short, or if the plan never ran, has
+  // no packing, and the device's submissions are quick.
   bool waits_next = false;
 };
 

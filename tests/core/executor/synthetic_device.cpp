@@ -113,6 +113,7 @@ Result<ProgramBinary> SyntheticDevice::serialize(const Program&) noexcept { retu
 Result<std::uint64_t> SyntheticDevice::submit(const Dispatch& dispatch) noexcept {
   const std::lock_guard lock(mutex_);
   submitter_ = std::this_thread::get_id();
+  ticks_ += submit_ns;
   waits_.clear();
   for (const PassLaunch& pass : dispatch.passes) waits_.push_back(pass.waits);
   if (lost_) return device_lost("lost by the test");

@@ -47,7 +47,8 @@ class SyntheticDevice final : private DeviceClock, public Device {
   // Of an untimed device each look is 1 ns after the one before: no copy takes long, whatever the machine does.
   std::uint64_t clock_ns() const noexcept override { return untimed ? ticks_.fetch_add(1) : now_ns(); }
   std::atomic<bool> untimed{false};
-  std::atomic<std::uint64_t> write_ns{0};  // of an untimed device: how long each Buffer::write takes
+  // Of an untimed device: how long each Buffer::write and each submit() takes.
+  std::atomic<std::uint64_t> write_ns{0}, submit_ns{0};
   // Likewise each wait() that finds its work done. It then says that the work began in the middle of that time.
   std::atomic<std::uint64_t> wait_ns{0};
   Result<std::unique_ptr<Buffer>> create_buffer(const BufferDesc& desc) noexcept override;

@@ -139,6 +139,29 @@ TEST_CASE("executor: a job that has been short before is served on the thread th
   CHECK(is_served_here());
 }
 
+TEST_CASE("executor: a plan that never ran is served on the thread that waits for it, once submissions are quick",
+          "[executor]") {
+  const auto device = std::make_shared<SyntheticDevice>();
+  device->untimed = true;
+  const auto executor = ring(3);
+  const auto is_served_here = [&](Job job) {
+    job.submission.waits_next = true;
+    REQUIRE(executor->wait(executor->submit(job.submission).value(), Deadline::never()));
+    return device->last_submitter() == std::this_thread::get_id();
+  };
+  const auto new_plan = [&] { return add_one(device, {1, 2}); };
+  CHECK_FALSE(is_served_here(new_plan()));  // how long a submission takes is not known yet
+  CHECK(is_served_here(new_plan()));
+  const auto packings = std::make_shared<std::atomic<int>>(0);
+  // A packing runs on the device before the job's deadline is looked at.
+  CHECK_FALSE(is_served_here(weigh_packed(device, {1, 2}, constant_of({3, 4}), packings)));
+  CHECK(*packings == 1);
+  CHECK(is_served_here(new_plan()));
+  device->submit_ns = 10'000'000;
+  (void)is_served_here(new_plan());
+  CHECK_FALSE(is_served_here(new_plan()));  // this device works inside submit()
+}
+
 TEST_CASE("executor: a thread that serves its own job keeps to its deadline, and the job goes on without it",
           "[executor]") {
   const auto device = std::make_shared<SyntheticDevice>();
