@@ -49,6 +49,13 @@ struct ThreadLimitSources {
 // false: they do not, or cannot be read, or memory is limited, which the stacks of threads count against.
 bool limits_leave_threads(unsigned count, const ThreadLimitSources& sources = {});
 
+// Huge pages: what kiln::prefer_huge_pages() does. When one page took longer than `most_ns`, neither this thread nor any later
+// one of the process gets them.
+//
+// Thread-safety: any thread.
+
+void prefer_huge_pages(std::uint64_t most_ns) noexcept;
+
 // Privilege: whether this process has more rights than the user who started it (setuid, setgid or file capabilities).
 //
 // Such a process does not trust folders named by its environment. Thread-safety: pure.

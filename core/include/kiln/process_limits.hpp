@@ -45,7 +45,8 @@ unsigned threads_of_host_driver() noexcept;
 void prefer_roomy_heaps() noexcept;
 // Requests huge pages for the heap of the calling thread, and creates the heap if it is missing. Without huge pages, page
 // faults need a quarter of the time of a warm start. Call it on a thread before a driver works on this thread. Does nothing
-// without prefer_roomy_heaps().
+// without prefer_roomy_heaps(), and nothing more after the system took more than 1 ms for one huge page: then small pages are
+// faster.
 void prefer_huge_pages() noexcept;
 
 }  // namespace kiln

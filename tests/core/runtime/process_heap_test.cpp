@@ -1,4 +1,6 @@
 // The heaps that a process of Kiln's own asks for. The C library decides once a process, so each test is one.
+#include "base/os/process_limits.hpp"
+
 #include <kiln/process_limits.hpp>
 
 #include "support/own_process.hpp"
@@ -71,22 +73,23 @@ TEST_CASE("runtime::heaps: in a process of its own", "[.heaps]") {
 }
 
 TEST_CASE("runtime::heaps: pages, in a process of its own", "[.heap_pages]") {
-  bool before = true, after = false;
-  const auto work = [](bool& to) {
-    kiln::prefer_huge_pages();
-    const std::unique_ptr<void, decltype(&std::free)> block(std::malloc(4000), &std::free);
-    to = is_advised(block.get());
-  };
-  const auto run = [&work](bool& to) {
-    auto thread = kiln::start_thread([&work, &to] { work(to); });
+  const auto asked_with = [](std::uint64_t most_ns) {
+    bool is_asked = false;
+    auto thread = kiln::start_thread([&] {
+      kiln::prefer_huge_pages(most_ns);
+      const std::unique_ptr<void, decltype(&std::free)> block(std::malloc(4000), &std::free);
+      is_asked = is_advised(block.get());
+    });
     REQUIRE(thread);
     thread->join();
+    return is_asked;
   };
-  run(before);
-  CHECK_FALSE(before);
+  constexpr std::uint64_t any_time = UINT64_MAX, no_time = 0;
+  CHECK_FALSE(asked_with(any_time));  // before the heaps are roomy
   kiln::prefer_roomy_heaps();
-  run(after);
-  CHECK(after);
+  CHECK(asked_with(any_time));
+  CHECK_FALSE(asked_with(no_time));
+  CHECK_FALSE(asked_with(any_time));  // one was slow
 }
 
 namespace {
