@@ -5,8 +5,10 @@
 //   stray    a packet writes where nothing is mapped; then what became of the context
 //   abandon  the process ends without tidying up
 //   share    a buffer goes to a second opening of the node by descriptor
+//   files    what the C library's functions for files say of the device's tree
 #include <amdgpu.h>
 #include <amdgpu_drm.h>
+#include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -17,10 +19,12 @@
 
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <string_view>
 
 namespace {
@@ -198,6 +202,104 @@ void share() {
   ::close(other);
 }
 
+// The first line behind a descriptor, which is closed.
+void show_line(const char* how, int fd) {
+  std::array<char, 256> text{};
+  const ssize_t count = fd < 0 ? -1 : ::read(fd, text.data(), text.size() - 1);
+  text[count < 0 ? 0 : static_cast<std::size_t>(count)] = '\0';
+  text[std::strcspn(text.data(), "\n")] = '\0';
+  std::printf("%s %s\n", how, fd < 0 ? std::strerror(errno) : text.data());
+  if (fd >= 0) ::close(fd);
+}
+
+void show_link(const char* path) {
+  std::array<char, 256> one{}, other{};
+  const ssize_t count = ::readlink(path, one.data(), one.size() - 1);
+  const ssize_t at = ::readlinkat(AT_FDCWD, path, other.data(), other.size() - 1);
+  std::printf("link %s %d\n", one.data(), count > 0 && count == at && one == other);
+}
+
+template <class Stat>
+void show_kind(const char* how, int answer, const Stat& facts) {
+  std::printf("%s %d %s %u:%u\n", how, answer,
+              S_ISCHR(facts.st_mode)   ? "node"
+              : S_ISLNK(facts.st_mode) ? "link"
+                                       : "other",
+              major(facts.st_rdev), minor(facts.st_rdev));
+}
+
+void show_files() {
+  constexpr const char* node = "/dev/dri/renderD128";
+  constexpr const char* in_class = "/sys/class/drm/renderD128";
+  const std::string device = "/sys/bus/pci/devices/0000:03:00.0", slot = "/sys/devices/pci0000:00/0000:03:00.0";
+  show_line("open64", ::open64((device + "/vendor").c_str(), O_RDONLY));
+  show_line("openat", ::openat(AT_FDCWD, (device + "/device").c_str(), O_RDONLY));
+  show_line("openat64", ::openat64(AT_FDCWD, (device + "/subsystem_vendor").c_str(), O_RDONLY));
+  using Open = int(const char*, int);
+  using OpenAt = int(int, const char*, int);
+  for (const char* name : {"__open_2", "__open64_2"}) {
+    show_line(name, reinterpret_cast<Open*>(::dlsym(RTLD_DEFAULT, name))((device + "/class").c_str(), O_RDONLY));
+  }
+  for (const char* name : {"__openat_2", "__openat64_2"}) {
+    const auto open = reinterpret_cast<OpenAt*>(::dlsym(RTLD_DEFAULT, name));
+    show_line(name, open(AT_FDCWD, (device + "/revision").c_str(), O_RDONLY));
+  }
+  for (FILE* const file :
+       {::fopen((device + "/subsystem_device").c_str(), "r"), ::fopen64((slot + "/drm/renderD128/dev").c_str(), "r")}) {
+    std::array<char, 32> text{};
+    std::printf("fopen %s", file == nullptr ? "none\n" : std::fgets(text.data(), 32, file));
+    if (file != nullptr) std::fclose(file);
+  }
+  show_line("uevent", ::open((device + "/uevent").c_str(), O_RDONLY));
+  show_line("none", ::open64((device + "/nothing").c_str(), O_RDONLY));
+  for (const std::string& path :
+       {device, device + "/subsystem", device + "/driver", slot + "/drm/renderD128/device",
+        slot + "/drm/renderD128/subsystem", std::string("/sys/dev/char/226:128"), std::string(in_class)}) {
+    show_link(path.c_str());
+  }
+  std::array<char, PATH_MAX> resolved{};
+  std::printf("real %s\n", ::realpath(in_class, resolved.data()) == nullptr ? "none" : resolved.data());
+  std::printf("real %s\n", ::realpath("/usr/..", resolved.data()) == nullptr ? "none" : resolved.data());
+  dirent** names = nullptr;
+  dirent64** names64 = nullptr;
+  std::printf("scan %d %d\n", ::scandir("/sys/class/drm", &names, nullptr, ::alphasort),
+              ::scandir64("/sys/class/drm", &names64, nullptr, ::alphasort64));
+  std::printf("names %s %s\n", names[2]->d_name, names64[2]->d_name);
+  std::printf("access %d %d %d %d\n", ::access(node, F_OK), ::access("/dev/dri/card9", F_OK),
+              ::faccessat(AT_FDCWD, node, R_OK, 0), ::faccessat(AT_FDCWD, "/dev/dri/card9", F_OK, 0));
+  struct stat one {};
+  struct stat64 wide {};
+  show_kind("stat", ::stat(node, &one), one);
+  show_kind("stat64", ::stat64(node, &wide), wide);
+  show_kind("lstat", ::lstat(in_class, &one), one);
+  show_kind("lstat64", ::lstat64(node, &wide), wide);
+  show_kind("fstatat", ::fstatat(AT_FDCWD, node, &one, 0), one);
+  show_kind("fstatat", ::fstatat(AT_FDCWD, in_class, &one, AT_SYMLINK_NOFOLLOW), one);
+  show_kind("fstatat64", ::fstatat64(AT_FDCWD, node, &wide, 0), wide);
+  const int fd = ::openat(AT_FDCWD, node, O_RDWR | O_CLOEXEC);
+  one = {};
+  wide = {};
+  show_kind("fstat", ::fstat(fd, &one), one);
+  show_kind("fstat64", ::fstat64(fd, &wide), wide);
+  one = {};
+  wide = {};
+  show_kind("fstatat", ::fstatat(fd, "", &one, AT_EMPTY_PATH), one);
+  show_kind("fstatat64", ::fstatat64(fd, "", &wide, AT_EMPTY_PATH), wide);
+  show_kind("stat", ::stat("/", &one), one);
+  show_kind("fstat", ::fstat(STDOUT_FILENO, &one), one);
+  using Old = int(int, const char*, struct stat*);
+  using OldOf = int(int, int, struct stat*);
+  for (const char* name : {"__xstat", "__xstat64", "__lxstat", "__lxstat64"}) {
+    one = {};
+    show_kind(name, reinterpret_cast<Old*>(::dlsym(RTLD_DEFAULT, name))(1, node, &one), one);
+  }
+  for (const char* name : {"__fxstat", "__fxstat64"}) {
+    one = {};
+    show_kind(name, reinterpret_cast<OldOf*>(::dlsym(RTLD_DEFAULT, name))(1, fd, &one), one);
+  }
+  ::close(fd);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -206,6 +308,7 @@ int main(int argc, char** argv) {
   if (what == "write") write_and_read();
   if (what == "stray") stray();
   if (what == "share") share();
+  if (what == "files") show_files();
   if (what == "abandon") {
     Node node;
     ::_exit(0);

@@ -106,6 +106,31 @@ TEST_CASE("simulator shim: a buffer goes from one opening of the node to another
   CHECK(ran.output == "shared 77\n");
 }
 
+TEST_CASE("simulator shim: the C library's functions for files see the device's tree") {
+  const Ran ran = run("files");
+  CAPTURE(ran.journal);
+  CHECK(ran.status == 0);
+  CHECK(ran.output ==
+        "open64 0x1002\nopenat 0x744c\nopenat64 0x1002\n"
+        "__open_2 0x030000\n__open64_2 0x030000\n__openat_2 0xc8\n__openat64_2 0xc8\n"
+        "fopen 0x0e3b\nfopen 226:128\n"
+        "uevent DRIVER=amdgpu\nnone No such file or directory\n"
+        "link ../../../devices/pci0000:00/0000:03:00.0 1\n"
+        "link ../../../bus/pci 1\nlink ../../../bus/pci/drivers/amdgpu 1\n"
+        "link ../../../0000:03:00.0 1\nlink ../../../../../class/drm 1\n"
+        "link ../../devices/pci0000:00/0000:03:00.0/drm/renderD128 1\n"
+        "link ../../devices/pci0000:00/0000:03:00.0/drm/renderD128 1\n"
+        "real /sys/devices/pci0000:00/0000:03:00.0/drm/renderD128\nreal /\n"
+        "scan 3 3\nnames renderD128 renderD128\n"
+        "access 0 -1 0 -1\n"
+        "stat 0 node 226:128\nstat64 0 node 226:128\nlstat 0 link 0:0\nlstat64 0 node 226:128\n"
+        "fstatat 0 node 226:128\nfstatat 0 link 0:0\nfstatat64 0 node 226:128\n"
+        "fstat 0 node 226:128\nfstat64 0 node 226:128\nfstatat 0 node 226:128\nfstatat64 0 node 226:128\n"
+        "stat 0 other 0:0\nfstat 0 other 0:0\n"
+        "__xstat 0 node 226:128\n__xstat64 0 node 226:128\n__lxstat 0 node 226:128\n__lxstat64 0 node 226:128\n"
+        "__fxstat 0 node 226:128\n__fxstat64 0 node 226:128\n");
+}
+
 TEST_CASE("simulator shim: nothing of the device's tree is left behind") {
   const std::string folder = "/tmp/kiln-sim-tree-" + std::to_string(::getpid());
   std::filesystem::create_directory(folder);
