@@ -290,8 +290,9 @@ Result<ServerAddress> address_of(const std::string& url) {
   std::size_t port = std::string::npos;
   if (rest.starts_with('[')) {
     const std::size_t close = rest.find(']');
-    address.host = close == std::string::npos ? std::string() : rest.substr(1, close - 1);
-    if (close != std::string::npos && close + 1 < rest.size() && rest[close + 1] == ':') port = close + 2;
+    const std::string_view behind = close == std::string::npos ? "" : std::string_view(rest).substr(close + 1);
+    if (close != std::string::npos && (behind.empty() || behind[0] == ':')) address.host = rest.substr(1, close - 1);
+    if (!behind.empty()) port = close + 2;
   } else {
     const std::size_t colon = rest.find(':');
     address.host = rest.substr(0, colon);

@@ -172,7 +172,8 @@ TEST_CASE("redis address: every part, with its default") {
   }
   for (const std::string url : {"", "redis:h", "h:1", "redis://", "redis:///1", "redis://:1",
                                 "redis://h:", "redis://h:1:", "redis://h:1-", "redis://h:123456", "redis://h/123456",
-                                "redis://h/1/2", "redis://[::1", "redis://[]:1", "redis://[::1]:", "redis://[::1]:x"}) {
+                                "redis://h/1/2", "redis://[::1", "redis://[]:1", "redis://[::1]:", "redis://[::1]:x",
+                                "redis://[::1]x", "redis://[::1]x:1"}) {
     INFO(url);
     const auto address = address_of(url);
     REQUIRE(!address);
