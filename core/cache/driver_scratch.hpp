@@ -46,7 +46,6 @@ class DriverScratch {
   DriverScratch& operator=(const DriverScratch&) = delete;
   ~DriverScratch();
 
-  const std::filesystem::path& path() const noexcept { return path_; }
   const std::string& setting() const noexcept { return setting_; }
   // Writes the program's driver files to the folder if they match its setting. Existing files remain. io: a file could
   // not be written; the driver then compiles the code again.
