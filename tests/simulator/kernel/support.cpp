@@ -200,7 +200,7 @@ TestSubmission::TestSubmission(std::uint32_t context, std::uint64_t address, std
 
 TestSubmission& TestSubmission::add_bytes(std::uint32_t chunk, const void* bytes, std::size_t count) {
   std::vector<std::uint32_t> words(count / 4);
-  std::memcpy(words.data(), bytes, count);
+  if (count != 0) std::memcpy(words.data(), bytes, count);
   chunks_.emplace_back(chunk, std::move(words));
   return *this;
 }
