@@ -241,43 +241,8 @@ TEST_CASE("redis replies: what is no TLS handshake") {
   CHECK_THAT(handshake("", true), Catch::StartsWith("unavailable: TLS: handshake: "));
 }
 
-// Its certificate is for an address; clients need one too.
-class AddressRedisServer : public ServerProcess {
- public:
-  AddressRedisServer() {
-    const std::string at = folder().string() + "/";
-    make_certificates(folder());
-    run_shell("cd " + folder().string() +
-              " && printf 'subjectAltName=IP:127.0.0.1' > san && openssl x509 -req -in server.csr -CA ca.crt -CAkey "
-              "ca.key -CAcreateserial -out server.crt -days 2 -extfile san 2>/dev/null");
-    start(program_named("redis-server"),
-          {"--port",
-           "0",
-           "--tls-port",
-           std::to_string(port()),
-           "--tls-cert-file",
-           at + "server.crt",
-           "--tls-key-file",
-           at + "server.key",
-           "--tls-ca-cert-file",
-           at + "ca.crt",
-           "--tls-auth-clients",
-           "yes",
-           "--bind",
-           "127.0.0.1",
-           "127.0.0.2",
-           "--save",
-           "",
-           "--dir",
-           folder().string(),
-           "--logfile",
-           at + "log"},
-          port());
-  }
-};
-
 TEST_CASE("redis replies: TLS with an address, and with a certificate of the client") {
-  const AddressRedisServer redis;
+  const TlsRedisServer redis(TlsRedisServer::Named::address);
   const std::string at = redis.folder().string() + "/";
   const auto get = [&](const std::string& host, std::map<std::string, std::string> more) {
     more["authority"] = at + "ca.crt";

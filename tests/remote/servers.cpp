@@ -110,31 +110,36 @@ RedisServer::RedisServer(std::vector<std::string> more) {
   start(program_named("redis-server"), std::move(arguments), port());
 }
 
-TlsRedisServer::TlsRedisServer() {
+TlsRedisServer::TlsRedisServer(Named named) {
   const std::string at = folder().string() + "/";
   make_certificates(folder());
-  start(program_named("redis-server"),
-        {"--port",
-         "0",
-         "--tls-port",
-         std::to_string(port()),
-         "--tls-cert-file",
-         at + "server.crt",
-         "--tls-key-file",
-         at + "server.key",
-         "--tls-ca-cert-file",
-         at + "ca.crt",
-         "--tls-auth-clients",
-         "no",
-         "--bind",
-         "127.0.0.1",
-         "--save",
-         "",
-         "--dir",
-         folder().string(),
-         "--logfile",
-         at + "log"},
-        port());
+  if (named == Named::address) {
+    run_shell("cd " + folder().string() +
+              " && printf 'subjectAltName=IP:127.0.0.1' > san && openssl x509 -req -in server.csr -CA ca.crt -CAkey "
+              "ca.key -CAcreateserial -out server.crt -days 2 -extfile san 2>/dev/null");
+  }
+  std::vector<std::string> arguments{"--port",
+                                     "0",
+                                     "--tls-port",
+                                     std::to_string(port()),
+                                     "--tls-cert-file",
+                                     at + "server.crt",
+                                     "--tls-key-file",
+                                     at + "server.key",
+                                     "--tls-ca-cert-file",
+                                     at + "ca.crt",
+                                     "--tls-auth-clients",
+                                     named == Named::address ? "yes" : "no",
+                                     "--save",
+                                     "",
+                                     "--dir",
+                                     folder().string(),
+                                     "--logfile",
+                                     at + "log",
+                                     "--bind",
+                                     "127.0.0.1"};
+  if (named == Named::address) arguments.emplace_back("127.0.0.2");
+  start(program_named("redis-server"), std::move(arguments), port());
 }
 
 NginxServer::NginxServer(const std::string& location) {

@@ -60,10 +60,12 @@ class RedisServer : public ServerProcess {
   std::string url() const { return "redis://127.0.0.1:" + std::to_string(port()); }
 };
 
-// Also listens with TLS, with a certificate for localhost that authority() signed.
+// Listens with TLS, with a certificate that authority() signed.
 class TlsRedisServer : public ServerProcess {
  public:
-  TlsRedisServer();
+  enum class Named : bool { localhost, address };  // what the certificate is for: localhost or 127.0.0.1
+  // address: also listens at 127.0.0.2, which the certificate does not name, and asks clients for a certificate.
+  explicit TlsRedisServer(Named named = Named::localhost);
   std::string url() const { return "rediss://localhost:" + std::to_string(port()); }
   std::string authority() const { return (folder() / "ca.crt").string(); }
 };

@@ -12,18 +12,7 @@ namespace {
 
 using Words = std::vector<std::uint32_t>;
 
-KernelSource tripling() {
-  KernelSource source;
-  source.dialect = Dialect::glsl;
-  source.text =
-      "#version 430\n"
-      "layout(local_size_x = 64) in;\n"
-      "layout(std430, binding = 0) readonly buffer X { uint x[]; };\n"
-      "layout(std430, binding = 1) writeonly buffer Y { uint y[]; };\n"
-      "void main() { uint i = gl_GlobalInvocationID.x; y[i] = x[i] * 3u; }\n";
-  source.bindings = {Access::read, Access::write};
-  return source;
-}
+KernelSource tripling() { return from_words("x[i] * 3u"); }
 
 Result<std::unique_ptr<Buffer>> made(Device& device, BufferUsage usage, const Words& words) {
   BufferDesc desc;

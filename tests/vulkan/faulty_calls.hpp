@@ -9,7 +9,7 @@ namespace kiln::vulkan {
 
 FaultyState& faulty_state();
 
-// What stands in for the function of this name; `real` where nothing does. Null stays null.
+// Returns the replacement of the Vulkan function `name`, or `real` if it has none. If `real` is null, returns null.
 PFN_vkVoidFunction failing_call(const char* name, PFN_vkVoidFunction real);
 PFN_vkVoidFunction pretended_call(const char* name, PFN_vkVoidFunction real);
 

@@ -36,15 +36,7 @@ struct Sharing {
 
   Sharing() {
     REQUIRE(fences != nullptr);
-    KernelSource source;
-    source.dialect = Dialect::glsl;
-    source.text =
-        "#version 430\n"
-        "layout(local_size_x = 64) in;\n"
-        "layout(std430, binding = 0) buffer Y { uint y[]; };\n"
-        "void main() { y[gl_GlobalInvocationID.x] += 1u; }\n";
-    source.bindings = {Access::read_write};
-    auto built = device->build(source);
+    auto built = device->build(adding_one());
     REQUIRE(built.has_value());
     program = std::move(*built);
     write_words(*sums, Words(lanes, 0));

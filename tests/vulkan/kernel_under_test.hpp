@@ -23,6 +23,34 @@ using support::values_of_bytes;
 using support::Vulkan;
 using Uniform = UserKernelSpec::Uniform;
 
+// A program of 64 lanes that writes y[i], a uint of binding 1, from `expression` of x[i], a uint of binding 0.
+inline KernelSource from_words(const std::string& expression) {
+  KernelSource source;
+  source.dialect = Dialect::glsl;
+  source.text =
+      "#version 430\n"
+      "layout(local_size_x = 64) in;\n"
+      "layout(std430, binding = 0) readonly buffer X { uint x[]; };\n"
+      "layout(std430, binding = 1) writeonly buffer Y { uint y[]; };\n"
+      "void main() { uint i = gl_GlobalInvocationID.x; y[i] = " +
+      expression + "; }\n";
+  source.bindings = {Access::read, Access::write};
+  return source;
+}
+
+// A program of 64 lanes that adds 1 to each y[i], a uint of binding 0.
+inline KernelSource adding_one() {
+  KernelSource source;
+  source.dialect = Dialect::glsl;
+  source.text =
+      "#version 430\n"
+      "layout(local_size_x = 64) in;\n"
+      "layout(std430, binding = 0) buffer Y { uint y[]; };\n"
+      "void main() { y[gl_GlobalInvocationID.x] += 1u; }\n";
+  source.bindings = {Access::read_write};
+  return source;
+}
+
 // A kernel of one workgroup that writes `y`, one float for each lane, from `expression`.
 class Kernel {
  public:

@@ -6,24 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "vulkan/vulkan_under_test.hpp"
+#include "vulkan/kernel_under_test.hpp"
 
 namespace kiln::vulkan {
 namespace {
 
 using support::Vulkan;
-
-KernelSource adding_one() {
-  KernelSource source;
-  source.dialect = Dialect::glsl;
-  source.text =
-      "#version 430\n"
-      "layout(local_size_x = 64) in;\n"
-      "layout(std430, binding = 0) buffer Y { uint y[]; };\n"
-      "void main() { y[gl_GlobalInvocationID.x] += 1u; }\n";
-  source.bindings = {Access::read_write};
-  return source;
-}
 
 struct Work {
   std::unique_ptr<Program> program;

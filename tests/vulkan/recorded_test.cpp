@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "vulkan/vulkan_under_test.hpp"
+#include "vulkan/kernel_under_test.hpp"
 
 namespace kiln::vulkan {
 namespace {
@@ -136,15 +136,7 @@ TEST_CASE("vulkan: dispatches that differ in grid, program or order do not take 
 
 TEST_CASE("vulkan: equal dispatches that are in flight together each run", "[vulkan][recorded]") {
   if (!Vulkan::instance().usable()) return;
-  KernelSource source;
-  source.dialect = Dialect::glsl;
-  source.text =
-      "#version 430\n"
-      "layout(local_size_x = 64) in;\n"
-      "layout(std430, binding = 0) buffer Y { uint y[]; };\n"
-      "void main() { y[gl_GlobalInvocationID.x] += 1u; }\n";
-  source.bindings = {Access::read_write};
-  const auto program = built(source);
+  const auto program = built(adding_one());
   std::vector<std::unique_ptr<Buffer>> sums;
   std::vector<std::array<Buffer*, 1>> bindings;
   for (int i = 0; i < 4; ++i) {

@@ -1,15 +1,11 @@
 // What a submission says of its programs, against what its registers say; and the limits of single packets.
 #include <catch2/catch.hpp>
-#include <functional>
 
 #include "amdgpu_pm4/packets/capabilities.hpp"
 #include "safety/submission.hpp"
 
 namespace kiln::amdgpu_pm4 {
 namespace {
-
-using Dwords = std::vector<std::uint32_t>;
-using Change = std::function<void(Submission&)>;
 
 constexpr std::uint64_t memory_va = Submission::data_va;
 // Without some of the copies of its bit 47.

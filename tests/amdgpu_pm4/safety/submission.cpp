@@ -75,4 +75,25 @@ BufferRange& Submission::buffer_at(std::uint64_t va) {
   return buffers.front();
 }
 
+std::string refused(const Change& change, StatusCode code, const DeviceShape& shape) {
+  Submission submission(shape);
+  REQUIRE(submission.validate().ok());
+  change(submission);
+  const Status status = submission.validate();
+  CHECK(status.code == code);
+  return status.message;
+}
+
+std::string refused_packet(const Dwords& packet, StatusCode code, const DeviceShape& shape) {
+  return refused([&](Submission& s) { s.append(packet); }, code, shape);
+}
+
+bool passes_packet(const Dwords& packet, const DeviceShape& shape) {
+  Submission submission(shape);
+  submission.append(packet);
+  INFO(submission.validate().text());
+  CHECK(submission.validate().ok());
+  return submission.validate().ok();
+}
+
 }  // namespace kiln::amdgpu_pm4

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "amdgpu_pm4/safety/validator.hpp"
@@ -35,5 +37,16 @@ struct Submission {
   static constexpr std::uint64_t data_bytes = 1 << 20;
   static constexpr std::uint64_t foreign_va = 0xFFFF800130000000;  // where another submission signals
 };
+
+using Dwords = std::vector<std::uint32_t>;
+using Change = std::function<void(Submission&)>;
+
+// The message of the refusal that the change leads to.
+std::string refused(const Change& change, StatusCode code = StatusCode::invalid_argument,
+                    const DeviceShape& shape = navi31);
+// The same of a packet at the end of a submission that is in order.
+std::string refused_packet(const Dwords& packet, StatusCode code = StatusCode::invalid_argument,
+                           const DeviceShape& shape = navi31);
+bool passes_packet(const Dwords& packet, const DeviceShape& shape = navi31);
 
 }  // namespace kiln::amdgpu_pm4

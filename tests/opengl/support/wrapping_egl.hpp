@@ -16,8 +16,8 @@ struct EglSwitches {
   std::atomic<int> waits_to_expire{0};    // so many glClientWaitSync answer GL_TIMEOUT_EXPIRED
   std::atomic<bool> hold_waits{false};    // glClientWaitSync does not return while this is true (20 s at most)
   std::atomic<int> waits_to_fail{0};      // so many answer GL_WAIT_FAILED
-  std::atomic<int> map_to_fail{0};        // counted down: the call of glMapBufferRange that gives no memory; 0: none
-  std::atomic<int> error_to_give{0};      // counted down: the call of glGetError that tells of no memory; 0: none
+  std::atomic<int> map_to_fail{0};        // N: the Nth call of glMapBufferRange from now fails; 0: none does
+  std::atomic<int> error_to_give{0};  // N: the Nth call of glGetError from now answers GL_OUT_OF_MEMORY; 0: none does
   // What a wait that succeeds answers instead of the driver's word: GL_ALREADY_SIGNALED or GL_CONDITION_SATISFIED; 0:
   // the driver's own.
   std::atomic<unsigned> success{0};
