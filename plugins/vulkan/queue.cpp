@@ -212,7 +212,7 @@ bool Queue::came_before(std::uint64_t hash) {
 Result<std::optional<std::uint64_t>> Queue::submit_again(const DispatchKey& key) {
   const std::lock_guard lock(mutex_);
   if (Status lost = gpu_->alive(); !lost.ok()) return lost;
-  retire();
+  if (Status unread = retire(); !unread.ok()) return unread;
   const auto equal = std::ranges::find_if(kept_, [&key](const KeptSlot& kept) {
     return kept.hash == key.hash && kept.slot->value == 0 && kept.slot->key == key;
   });
@@ -336,17 +336,17 @@ Status Queue::wait_for_fence(int sync_file) {
   return fences_.import_file(sync_file);
 }
 
-// Completes what has ended; after a loss, everything.
-void Queue::retire() {
-  if (in_flight_.empty()) return;
+Status Queue::retire() {
+  if (in_flight_.empty()) return {};
   std::uint64_t reached = 0;
   const VkResult read = gpu_->vk().GetSemaphoreCounterValue(gpu_->handle(), timeline_.get(), &reached);
   Status status = gpu_->check(read, "reading the timeline");
+  if (!status.ok() && status.code != StatusCode::device_lost) return status;
   if (status.ok()) status = gpu_->alive();
   if (status.ok()) fences_.passed(reached);
   for (; !in_flight_.empty(); in_flight_.pop_front()) {
     Slot& slot = *in_flight_.front();
-    if (status.ok() && slot.value > reached) return;
+    if (status.ok() && slot.value > reached) break;
     if (status.ok()) {
       results_[slot.value] = time_of(slot);
       status = gpu_->alive();
@@ -358,6 +358,7 @@ void Queue::retire() {
     slot.value = 0;
     if (!slot.kept) spare_.push_back(&slot);
   }
+  return {};
 }
 
 Status Queue::check_grids(const Slot& slot) const {
@@ -425,7 +426,7 @@ Result<FenceResult> Queue::wait(std::uint64_t value, Deadline deadline) {
     }
     Status status = waited == VK_TIMEOUT ? ok_status() : gpu_->check(waited, "waiting for a submission");
     if (!status.ok() && status.code != StatusCode::device_lost) return status;
-    retire();
+    if (Status unread = retire(); !unread.ok()) return unread;
   }
 }
 

@@ -196,7 +196,8 @@ class Queue {
   bool room_to_keep();
   void barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkAccessFlags written, VkPipelineStageFlags to,
                VkAccessFlags read);
-  void retire();
+  // Completes what has ended; after a loss, everything. Any other failure leaves all in flight.
+  Status retire();
   Result<FenceResult> time_of(Slot& slot);
 
   void bind_nothing(Submission& work, BoundPass& pass) const;

@@ -278,6 +278,33 @@ TEST_CASE("vulkan failing: a lost device is lost for all that follows, and opens
   }
 }
 
+TEST_CASE("vulkan failing: a wait that finds no memory leaves the submission in flight", "[vulkan][failing]") {
+  if (!on_software()) return;
+  for (const char* call : {"vkWaitSemaphores", "vkGetSemaphoreCounterValue"}) {
+    INFO(call);
+    const Pretence pretence;
+    support::FaultyVulkan vulkan({});
+    const auto device = vulkan.plugin().open("vulkan:0");
+    const auto program = device->build(tripling());
+    REQUIRE(program.has_value());
+    const auto in = made(*device, BufferUsage::upload, Words(lanes, 5)),
+               out = made(*device, BufferUsage::readback, Words(lanes));
+    Buffer* const bindings[] = {in->get(), out->get()};
+    const PassLaunch launch{program->get(), bindings, {1, 1, 1}};
+    const auto value = device->submit({{&launch, 1}});
+    REQUIRE(value.has_value());
+    pretence.fail(call, 0, VK_ERROR_OUT_OF_HOST_MEMORY);
+    const auto unread = device->wait(*value, Deadline::after(std::chrono::seconds(60)));
+    REQUIRE_FALSE(unread);
+    CHECK(unread.error().code == StatusCode::unavailable);
+    CHECK_THAT(unread.error().message, Catch::EndsWith("VK_ERROR_OUT_OF_HOST_MEMORY"));
+    CHECK(device->wait(*value, Deadline::after(std::chrono::seconds(60))).has_value());
+    Words words(lanes);
+    CHECK((*out)->read(0, std::as_writable_bytes(std::span(words))).ok());
+    CHECK(words == Words(lanes, 15));
+  }
+}
+
 TEST_CASE("vulkan failing: the stored code of a program is kept where loading it only found no memory",
           "[vulkan][failing]") {
   if (!on_software()) return;
