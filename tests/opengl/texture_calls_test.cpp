@@ -294,6 +294,28 @@ TEST_CASE("opengl: texture calls: filters and wraps have OpenGL's numbers", "[op
   }
 }
 
+TEST_CASE("opengl: texture calls: a view of a buffer leaves its unit empty", "[opengl][texture]") {
+  const Gl gl = noting_driver();
+  const auto format = std::to_string(GL_RGBA32F), reads = std::to_string(GL_READ_ONLY);
+  last_texture_name = 6;
+  const auto calls_of = [&](const auto& done) {
+    texture_calls.clear();
+    done();
+    return texture_calls;
+  };
+  TexelView view;
+  CHECK(calls_of([&] { view.bind(gl, 3, View::texels, 5, 20); }) ==
+        TextureCalls{"unit 3", "bind 7", "view " + format + " 5 0 32"});
+  CHECK(calls_of([&] { TexelView::unbind(gl, 3, View::texels); }) == TextureCalls{"unit 3", "bind 0"});
+  CHECK(calls_of([&] { view.bind(gl, 2, View::image, 5, 20); }) ==
+        TextureCalls{"unit 2", "bind 7", "image 2 7 0 0 0 " + reads + " " + format});
+  CHECK(calls_of([&] { TexelView::unbind(gl, 2, View::image); }) ==
+        TextureCalls{"unit 2", "bind 0", "image 2 0 0 0 0 " + reads + " " + format});
+  CHECK(calls_of([&] { TexelView::unbind(gl, 2, View::storage); }).empty());
+  CHECK(calls_of([&] { view.drop(gl); }) == TextureCalls{"delete 7"});
+  CHECK(calls_of([&] { view.drop(gl); }).empty());
+}
+
 TEST_CASE("opengl: texture calls: texels are passed by their channels and type", "[opengl][texture]") {
   const std::pair<DType, GLenum> types[] = {{DType::f32, 0x1406}, {DType::f16, 0x140B}, {DType::i8, 0x1400},
                                             {DType::i16, 0x1402}, {DType::i32, 0x1404}, {DType::u8, 0x1401},
