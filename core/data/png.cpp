@@ -22,7 +22,6 @@ namespace kiln::data {
 namespace {
 
 constexpr std::array<unsigned char, png_signature_bytes> signature{0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
-constexpr std::size_t most_chunk_bytes = std::size_t{8} << 20;  // of memory for one chunk; IDAT is streamed
 
 // Where a jump lands, and what libpng said before it.
 struct Failure {
@@ -87,7 +86,6 @@ struct PngDecoder::State {
   bool header(PngPixels& pixels) {
     if (setjmp(failure.jump) != 0) return false;
     png_set_user_limits(png, most_png_side, most_png_side);
-    png_set_chunk_malloc_max(png, most_chunk_bytes);
     // Text, profiles and the like are skipped unread: only IHDR, PLTE, tRNS, IDAT and IEND matter here.
     png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
     png_set_read_fn(png, &reader, on_read);

@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
 #include <atomic>
+#include <catch2/catch.hpp>
 #include <ctime>
 
 #include <kiln/stop_scope.hpp>
@@ -287,6 +287,25 @@ TEST_CASE("journal: names of any bytes, and what is refused") {
     unit.entries[1].token = token;
     CHECK_FALSE(parse_commit_units(format_commit_units({unit})));
   }
+}
+
+TEST_CASE("journal: one of more than 16 MiB is not read", "[journal]") {
+  const HalfDone left;
+  left.write_journal("x");
+  const auto refused = [&](std::uintmax_t bytes) {
+    fs::resize_file(left.journal(), bytes);
+    const auto journal = CommitJournal::open(left.journal(), CommitJournal::Missing::none);
+    REQUIRE(journal);
+    const auto units = journal->read();
+    REQUIRE_FALSE(units);
+    return units.error();
+  };
+  const Status whole = refused(16 << 20);
+  CHECK(whole.code == StatusCode::corrupt);
+  CHECK_THAT(whole.message, Contains("is damaged"));
+  const Status above = refused((16 << 20) + 1);
+  CHECK(above.code == StatusCode::corrupt);
+  CHECK_THAT(above.message, Contains("has 16777217 bytes, expected at most 16777216"));
 }
 
 TEST_CASE("journal: where a thread of this process holds it, this process is named by its number") {

@@ -328,6 +328,17 @@ TEST_CASE("png: sizes beyond the limit or beyond what the file can hold", "[png]
   CHECK_THAT(bomb.message, Catch::Contains("16384 x 16384") && Catch::Contains("expected at least"));
 }
 
+TEST_CASE("png: text and profiles are skipped unread, whatever they hold", "[png]") {
+  const std::string whole = encoded({PNG_COLOR_TYPE_GRAY, 8, 1, 1, 0, {"a"}, {}, {}});
+  for (const char* kind : {"teSt", "tEXt", "zTXt", "iTXt", "iCCP", "sPLT", "eXIf", "hIST"}) {
+    CAPTURE(kind);
+    const std::string typed = kind + std::string(1 << 20, 'x');  // of none of these kinds a right one
+    std::string file = whole;
+    file.insert(33, big_endian(1 << 20) + typed + big_endian(crc_of(typed)));
+    CHECK(png_failure(file).ok());
+  }
+}
+
 TEST_CASE("png: the fuzzer's seeds are what they are called", "[png]") {
   int pictures = 0;
   for (const auto& file : std::filesystem::directory_iterator(KILN_SOURCE_DIR "/tests/corpus/png")) {
