@@ -98,7 +98,6 @@ double Average::deviation(double guess) const noexcept {
 
 Average merged(const Average& a, const Average& b) noexcept {
   if (a.count == 0) return b;
-  if (b.count == 0) return a;
   const double total = static_cast<double>(a.count) + static_cast<double>(b.count);
   const double share = static_cast<double>(b.count) / total;
   const double step = b.mean - a.mean;

@@ -92,6 +92,13 @@ TEST_CASE("cost model: llvmpipe's figures and those of a GPU that no table knows
                                                          2133536, 74010144, 51891744, 56249888, 8949280});
 }
 
+TEST_CASE("cost model: a device that does not tell its lanes has 8 of a host or 32 of a GPU") {
+  CHECK(model_of(device_of(DeviceKind::software, 0)).lanes == 8);
+  CHECK(model_of(device_of(DeviceKind::gpu, 0)).lanes == 32);
+  CHECK(model_of(device_of(DeviceKind::software, 4)).lanes == 4);
+  CHECK(model_of(device_of(DeviceKind::gpu, 4)).lanes == 4);
+}
+
 TEST_CASE("cost model: build cost counts programs and unrolled terms, and is higher with images") {
   Conv2dSpec small = resnet_layer(), tiled = resnet_layer(), pointwise = resnet_layer();
   small.h = small.w = 8;

@@ -155,4 +155,7 @@ TEST_CASE("contract defaults: work of about the same size is one bucket", "[cont
   CHECK(unknown.operation == "kernel");
   CHECK(unknown.flops == 0);
   CHECK(unknown.shape == unknown.family);
+  Conv2dSpec conv;
+  conv.n = 2, conv.c = 4, conv.h = 9, conv.w = 11, conv.k = 8, conv.r = 3, conv.s = 3, conv.pad_y = 1, conv.pad_x = 1;
+  CHECK(ShapeBucket(conv).saving == Approx(27.0 / 25 * 33 / 31));  // of 27 row and 33 column taps two lie outside
 }

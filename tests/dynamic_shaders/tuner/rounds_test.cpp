@@ -110,6 +110,13 @@ TEST_CASE("rounds: the incumbent goes only for a gain beyond the noise of both")
   CHECK(choice_with(3.00, 0, 0.3, false) == Choice("new", TuneDecision::faster));
 }
 
+TEST_CASE("rounds: the spread of samples is their middle half, from four samples on") {
+  using Samples = std::vector<std::uint64_t>;
+  CHECK(spread_of(Samples{10, 20, 30}) == 0);
+  CHECK(spread_of(Samples{40, 10, 30, 20}) == 0.4);  // (30 - 20) / 25
+  CHECK(spread_of(Samples{0, 0, 0, 0}) == 0);
+}
+
 TEST_CASE("rounds: a machine is busy from 20 % of waiting on, or from a quarter of spread between rounds") {
   const auto choice_with = [](std::vector<std::uint64_t> old_ns, double contention, bool alone) {
     Field field;
