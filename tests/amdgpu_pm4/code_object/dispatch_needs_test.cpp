@@ -147,6 +147,9 @@ TEST_CASE("dispatch: an object in words") {
   CodeObject any_workgroup = ObjectFile::named("readable-gfx1100").read();
   any_workgroup.kernels.at(0).required_workgroup = {};
   CHECK_THAT(describe(any_workgroup), Contains("dispatch: offered where the source declares a workgroup\n"));
+  any_workgroup.kernels.at(0).user_sgpr_slots = {{UserSgpr::kernarg_pointer, 0, 2},
+                                                 {UserSgpr::private_segment_size, 2, 1}};
+  CHECK_THAT(describe(any_workgroup), Contains(", kernarg_pointer in s0 to s1, private_segment_size in s2\n"));
 }
 
 }  // namespace kiln::amdgpu_pm4

@@ -44,6 +44,11 @@ TEST_CASE("clang: a compiler that hangs is ended at the deadline") {
   CHECK(late.text() == "timeout: clang timed out after 0 s while compiling k.cl ([plugin.amdgpu_pm4] compile_timeout)");
   const auto words = compile_with("echo working >&2; sleep 600", Deadline::after(std::chrono::milliseconds(300)));
   CHECK_THAT(words.error().text(), Contains("compile_timeout); output: working"));
+  const FakeCompiler scripts;
+  const auto version = version_of(stamp_of(scripts.write("clang", "sleep 60; echo clang version 9")), nullptr,
+                                  Deadline::after(std::chrono::milliseconds(300)));
+  REQUIRE_FALSE(version);
+  CHECK(version.error().code == StatusCode::timeout);
 }
 
 TEST_CASE("clang: what it writes is looked at") {

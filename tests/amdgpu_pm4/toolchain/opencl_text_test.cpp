@@ -92,13 +92,13 @@ TEST_CASE("text: only what the text may use is asked for") {
 }
 
 TEST_CASE("text: numbers of double are told by their form, constants by their name") {
-  for (const char* const text : {"a * 1.0", "1.", "a + .5;", "1e3", "1E+3 * b", "0x1p3", "0x1.8P-3;",
+  for (const char* const text : {"a * 1.0", "1.", "a + .5;", "1e3", "1E+3 * b", "0x1p3", "0x1.8P-3;", "1e-5", "0x1p+3",
                                  "v1.x * 2.5 + v2.y", "r * M_PI", "DBL_MAX", "HUGE_VAL", "#define HALF 0.5\n"}) {
     INFO(text);
     CHECK_THAT(uses_of(text), Contains("#define KILN_USES_double_literal 1\n"));
   }
   for (const char* const text :
-       {"a * 1.5f", "2.0h", "1e3f", "1.F", ".5H", "0x1p3f", "0xe1 + 10u", "0x1E", "v1.x + a.s0", "a[1].x", "M_PI_F",
+       {"a * 1.5f", "2.0h", "1e3f", "1e+3f", "2e-3h", "1.F", ".5H", "0x1p3f", "0x1p-3f", "0x1e+5", "0xe1 + 10u", "0x1E", "v1.x + a.s0", "a[1].x", "M_PI_F",
         "M_PI_H", "HALF_MAX", "FLT_MAX", "// 1.0\n", "/* 1.0 */", "\"1.0\"", "float1e3"}) {
     INFO(text);
     CHECK_THAT(uses_of(text), !Contains("double_literal"));

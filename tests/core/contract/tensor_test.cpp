@@ -34,6 +34,18 @@ TEST_CASE("tensor: scalars and empty tensors", "[contract]") {
   CHECK(make(DType::u8, {4, 0, 2})->bytes().empty());
 }
 
+TEST_CASE("tensor: from 16 MiB on it begins with a huge page", "[contract]") {
+  const auto begins_with_page = [](std::int64_t bytes) {
+    const auto tensor = make(DType::u8, {bytes});
+    CHECK(std::ranges::all_of(tensor->bytes().subspan(tensor->bytes().size() - 64),
+                              [](std::byte byte) { return byte == std::byte{0}; }));
+    return reinterpret_cast<std::uintptr_t>(tensor->bytes().data()) % (2 << 20) == 0;
+  };
+  CHECK(begins_with_page(16 << 20));
+  CHECK(begins_with_page((16 << 20) + 1));
+  CHECK(begins_with_page((16 << 20) - 63));  // padded to 64 bytes
+}
+
 TEST_CASE("tensor: impossible shapes are refused with the shape", "[contract]") {
   for (const Shape& shape : {Shape{-1}, Shape{2, -3}, Shape{1ll << 40, 2}, Shape{1ll << 62, 1ll << 62}}) {
     const auto made = HostTensor::create(DType::f32, shape);

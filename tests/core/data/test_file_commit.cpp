@@ -196,6 +196,22 @@ TEST_CASE("commit: a unit that fails changes nothing, and the others of its grou
   CHECK_FALSE(fs::exists(folders.state() / "results.journal"));
 }
 
+TEST_CASE("commit: the folder of the journal is made, with those above it, for this user alone") {
+  const Folders folders;
+  set({{folders.one("a"), "old"}, {folders.one("b"), "old"}});
+  std::vector<std::vector<AtomicFile>> units;
+  units.push_back(prepared({{folders.one("a"), "new"}, {folders.one("b"), "new"}}));
+  const fs::path above = folders.root / "x";
+  const Status status = commit_files(above / "y" / "z", units).front();
+  CHECK(status.text() == "ok");
+  for (const fs::path& made : {above, above / "y", above / "y" / "z"}) {
+    INFO(made);
+    REQUIRE(fs::is_directory(made));
+    CHECK(mode_of(made) == 0700);
+  }
+  CHECK(contents_of(folders.one("b")) == "new");
+}
+
 TEST_CASE("commit: a mode and content that change while the results are written count") {
   const Folders folders;
   set({{folders.one("a"), "old"}, {folders.one("b"), "old"}});
