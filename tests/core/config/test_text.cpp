@@ -127,6 +127,15 @@ TEST_CASE("config::text: the nearest word", "[config]") {
   CHECK(nearest_word("MB", units) == "MiB");  // both one step away: the one that begins alike
 }
 
+TEST_CASE("config::text: of long words the first 128 letters are compared", "[config]") {
+  const std::string longest(128, 'a');
+  CHECK(edit_distance("", longest) == 128);
+  CHECK(edit_distance("", longest + "a") == 128);
+  CHECK(edit_distance(longest + "a", "") == 128);
+  CHECK(edit_distance(longest + "xyz", longest) == 0);
+  CHECK(edit_distance(longest, longest + "xyz") == 0);
+}
+
 TEST_CASE("config::text: a word is close to another where it looks like a typing error", "[config]") {
   const std::array<std::string_view, 3> ids{"cpu", "opengl:0", "amdgpu:0"};
   for (const auto& [typed, close] : {std::pair("opengl0", "opengl:0"),

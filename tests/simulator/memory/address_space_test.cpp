@@ -115,6 +115,16 @@ TEST_CASE("simulator memory: replacing and clearing cut what they cross") {
   CHECK(layout(table, 0x10000, 9) == ". . . . 2:1 . . . . ");
 }
 
+TEST_CASE("simulator memory: what is cut to its end leaves nothing behind it") {
+  for (const std::uint64_t cut : {0x10000, 0x13000}) {
+    PageTable table;
+    REQUIRE_FALSE(table.map(mapping(buffer(1, 4), 0x10000, 4)));
+    REQUIRE_FALSE(table.clear(cut, 0x14000 - cut));
+    CHECK_FALSE(table.map(mapping(buffer(2, 1), 0x14000, 1)));
+    CHECK(layout(table, 0x10000, 6) == (cut == 0x10000 ? ". . . . 2:0 . " : "1:0 1:1 1:2 . 2:0 . "));
+  }
+}
+
 TEST_CASE("simulator memory: a snapshot keeps what is unmapped later, and the buffer with it") {
   PageTable table;
   BufferRef one = buffer(1, 1);
