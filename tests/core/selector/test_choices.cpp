@@ -411,6 +411,24 @@ TEST_CASE("selector choice: runs beside a device that changed are counted until 
   }
 }
 
+TEST_CASE("selector choice: runs from before a device changed do not count", "[selector]") {
+  const Devices devices;
+  Chooser some = chooser();
+  some.spend(bucket(), devices.a, 1e10);
+  Prospects prospects{measured(devices.a, 1), measured(devices.b, 3)};
+  for (Prospect& prospect : prospects) prospect.repeat = 10;
+  const auto run_on_a = [&] {
+    const Decision decision = some.decide(bucket(), prospects, {}, nullptr);
+    CHECK(decision.ground == Ground::policy);
+    CHECK(decision.candidate == 0);
+    some.commit(bucket(), prospects, decision);
+  };
+  for (int job = 0; job < 5; ++job) run_on_a();
+  prospects[1].run.drifted = true;
+  for (int job = 0; job < 5; ++job) run_on_a();
+  CHECK(some.decide(bucket(), prospects, {}, nullptr).ground == Ground::look);
+}
+
 TEST_CASE("selector choice: the grounds have words", "[selector]") {
   const std::pair<Ground, std::string> words[] = {{Ground::only_one, "only one"},       {Ground::look, "look"},
                                                   {Ground::policy, "policy"},           {Ground::deadline, "deadline"},

@@ -520,6 +520,22 @@ TEST_CASE("selector store: what is learned is written when asked, and only what 
   CHECK_FALSE(std::filesystem::exists(file));
 }
 
+TEST_CASE("selector store: what another process kept from being written is written the next time", "[selector]") {
+  const TemporaryFolder folder;
+  const Fleet fleet({device_of("one"), device_of("two")});
+  {
+    const auto selector = selector_of("learning", context_in(folder.path()));
+    for (int i = 0; i < 5; ++i) selector->record(conv(64, 56), fleet[0], run_of(3), {});
+    const auto lock = selector::lock_model(folder.path());
+    REQUIRE(lock);
+    selector->save();
+    CHECK_FALSE(std::filesystem::exists(folder.path() / "selector.model"));
+  }
+  PerformanceModel model(0.1);
+  model.replace(ModelStore(folder.path(), {}).load());
+  CHECK(model.estimate(ShapeBucket(conv(64, 56)), fleet[0]).runs == 5);
+}
+
 TEST_CASE("selector store: no folder, no file", "[selector]") {
   Lines lines;
   const Fleet fleet({device_of("slow"), device_of("fast")});
