@@ -64,6 +64,27 @@ TEST_CASE("opengl: a mapped buffer's memory is what programs see, both ways", "[
   }
 }
 
+TEST_CASE("opengl: a buffer that was a part of another takes no other with it", "[opengl][buffer]") {
+  const std::vector<float> values = ramp(64);
+  for (const char* mapping : {"always", "staging", "never"}) {
+    INFO("persistent_mapping = " << mapping);
+    OpenGl gl(with_mapping(mapping));
+    if (!gl.usable()) return;
+    Device& device = gl.device();
+    std::vector<std::unique_ptr<Buffer>> first;  // the names of a new context count from 1
+    for (int i = 0; i < 4; ++i) first.push_back(buffer_of(device, values));
+    const auto whole = buffer_of(device, values, BufferUsage::storage);
+    BufferDesc desc;
+    desc.bytes = 64;
+    desc.usage = BufferUsage::storage;
+    desc.part_of = whole.get();
+    REQUIRE(device.create_buffer(desc).has_value());
+    REQUIRE(whole->write(0, std::as_bytes(std::span(values))).ok());
+    CHECK(contents(*whole) == values);
+    for (const auto& buffer : first) CHECK(contents(*buffer) == values);
+  }
+}
+
 TEST_CASE("opengl: a range that leaves the buffer is refused in every mode", "[opengl][buffer]") {
   for (const char* mapping : {"always", "staging", "never"}) {
     OpenGl gl(with_mapping(mapping));
