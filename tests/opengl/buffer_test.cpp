@@ -27,9 +27,13 @@ TEST_CASE("opengl: bytes reach buffers and come back in every mode of transfer",
     // Larger than a staging area, and no multiple of it.
     const std::size_t count = (std::size_t{9} << 20) / sizeof(float) + 17;
     const std::vector<float> values = ramp(count);
-    const auto x = buffer_of(device, values);
+    const auto x = buffer_of(device, std::vector<float>(count, 0.0f));
     const auto y = buffer_of(device, std::vector<float>(count, 1.0f), BufferUsage::readback);
-    CHECK(contents(*x) == values);
+    const auto stored = buffer_of(device, std::vector<float>(count, 0.0f), BufferUsage::storage);
+    for (const auto& written : {x.get(), stored.get()}) {
+      REQUIRE(written->write(0, std::as_bytes(std::span(values))).ok());
+      CHECK(contents(*written) == values);
+    }
     REQUIRE(run(device, *program, {x.get(), y.get()}, {static_cast<std::uint32_t>(count / 64 + 1), 1, 1}).has_value());
     const std::vector<float> out = contents(*y);
     std::size_t wrong = 0;
