@@ -1,7 +1,7 @@
 // Devices and jobs through kiln.h: kernels on llvmpipe, layers on any device, errors, cancelling, tuning.
 // job_callbacks_test.cpp has calls from callbacks.
 #include "c_interface/jobs.hpp"
-#include "core/cache/in_child.hpp"
+#include "support/in_child.hpp"
 
 #include <fstream>
 #include <thread>

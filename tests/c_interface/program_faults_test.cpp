@@ -1,6 +1,6 @@
 // Callbacks that fail, throw, hang, ask for their own program, return garbage or crash.
 #include "c_interface/store.hpp"
-#include "core/cache/in_child.hpp"
+#include "support/in_child.hpp"
 
 #include <fcntl.h>
 

@@ -1,6 +1,6 @@
 // The program store: what is built once, what is found where, by threads and by processes.
 #include "c_interface/store.hpp"
-#include "core/cache/in_child.hpp"
+#include "support/in_child.hpp"
 #include "support/test_length.hpp"
 
 #include <kiln/host_processor.hpp>

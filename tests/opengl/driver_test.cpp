@@ -9,10 +9,10 @@
 #include <mutex>
 #include <sstream>
 
-#include "core/cache/in_child.hpp"
 #include "opengl/support/kernels.hpp"
 #include "opengl/support/simulated_node.hpp"
 #include "opengl/support/wrapping_egl.hpp"
+#include "support/in_child.hpp"
 #include "support/own_process.hpp"
 
 namespace kiln::support {

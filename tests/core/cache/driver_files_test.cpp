@@ -26,8 +26,8 @@
 #include <thread>
 
 #include "core/cache/copied_bytes.hpp"
-#include "core/cache/in_child.hpp"
 #include "core/cache/workplace.hpp"
+#include "support/in_child.hpp"
 
 namespace kiln {
 namespace {
@@ -437,11 +437,12 @@ TEST_CASE("cache::driver_files: a process that dies at the first dispatch makes 
 }
 
 // The driver writes a file at the first dispatch; it is looked for where that dispatch took long enough, for the build.
-TEST_CASE("cache::driver_files: what a first dispatch compiled is stored where it took a twentieth of the build or more") {
+TEST_CASE(
+    "cache::driver_files: what a first dispatch compiled is stored where it took a twentieth of the build or more") {
   StoredWithFiles s;
   s.device.facts().driver_cache = "adopted";
-  const auto has_late_file_after = [&](const std::string& text, std::chrono::milliseconds build, std::uint64_t dispatch_ns,
-                                       bool is_first = true) {
+  const auto has_late_file_after = [&](const std::string& text, std::chrono::milliseconds build,
+                                       std::uint64_t dispatch_ns, bool is_first = true) {
     s.device.on_build = [build](const KernelSource&) { std::this_thread::sleep_for(build); };
     const auto cache = s.open();
     REQUIRE(test::acquire(*cache, text, s.device)->tier == Tier::built);
@@ -459,7 +460,8 @@ TEST_CASE("cache::driver_files: what a first dispatch compiled is stored where i
     setenv("MESA_SHADER_CACHE_DIR", s.folder.c_str(), 1);
     REQUIRE(test::acquire(*again, text, s.device)->tier == Tier::disk);
     const bool has_file = fs::exists(other / "mesa" / text);
-    const std::string said = "program 'the label of " + text + "': the driver compiled at its first dispatch; driver files added: ";
+    const std::string said =
+        "program 'the label of " + text + "': the driver compiled at its first dispatch; driver files added: ";
     CHECK(s.log.said(said) == (has_file ? 1 : 0));
     return has_file;
   };

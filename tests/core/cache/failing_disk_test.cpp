@@ -2,8 +2,8 @@
 // is said once, and nothing half-written is left.
 #include "base/os/private_folder.hpp"
 #include "cache/manifest.hpp"
-#include "core/cache/in_child.hpp"
 #include "core/cache/workplace.hpp"
+#include "support/in_child.hpp"
 
 #include <catch2/catch.hpp>
 

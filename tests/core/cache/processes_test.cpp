@@ -1,7 +1,7 @@
 // Several processes on one folder, and one that dies at the worst moment.
 #include "base/os/private_folder.hpp"
-#include "core/cache/in_child.hpp"
 #include "core/cache/workplace.hpp"
+#include "support/in_child.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,7 @@
 #include "core/executor/jobs.hpp"
+#include "support/in_child.hpp"
+
+#include <sys/resource.h>
 
 #include <catch2/catch.hpp>
 
@@ -25,6 +28,33 @@ TEST_CASE("executor: a device's error is the job's, and the next job runs", "[ex
   Job good = add_one(device, {1});
   REQUIRE(executor->wait(executor->submit(good.submission).value(), Deadline::never()));
   CHECK(values_of(*good.output) == std::vector<float>{2});
+}
+
+TEST_CASE("executor: where no thread is to be had submit() and replay() say so, and serve once there is one",
+          "[executor]") {
+  const ChildEnd end = in_unprivileged_child([]() -> std::string {
+    const auto device = std::make_shared<SyntheticDevice>();
+    const auto executor = ring(2);
+    Job job = add_one(device, {1});
+    const auto recorded = executor->record({job.submission});
+    if (!recorded) return recorded.error().text();
+    rlimit threads{};
+    if (getrlimit(RLIMIT_NPROC, &threads) != 0) return "the limit cannot be read";
+    const rlimit none{0, threads.rlim_max};
+    if (setrlimit(RLIMIT_NPROC, &none) != 0) return "the limit cannot be set";
+    for (const bool again : {false, true}) {
+      const auto fence = again ? executor->replay(*recorded, Deadline::never()) : executor->submit(job.submission);
+      if (fence) return "it was taken without a thread";
+      if (fence.error().code != StatusCode::unavailable) return fence.error().text();
+    }
+    if (setrlimit(RLIMIT_NPROC, &threads) != 0) return "the limit cannot be lifted";
+    const auto fence = executor->replay(*recorded, Deadline::never());
+    if (!fence) return fence.error().text();
+    if (const auto done = executor->wait(*fence, Deadline::never()); !done) return done.error().text();
+    return values_of(*job.output) == std::vector<float>{2} ? "" : "wrong values";
+  });
+  CHECK(end.said == "");
+  CHECK(end.signal == 0);
 }
 
 TEST_CASE("executor: a job that failed early does not overtake those before it", "[executor]") {

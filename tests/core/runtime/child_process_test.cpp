@@ -1,8 +1,8 @@
 // Children that do not read what they are sent, and limits on the threads of this process.
 #include "base/os/child_process.hpp"
 #include "base/os/process_limits.hpp"
-#include "core/cache/in_child.hpp"
 #include "core/cache/workplace.hpp"
+#include "support/in_child.hpp"
 
 #include <kiln/process_limits.hpp>
 #include <kiln/stop_scope.hpp>

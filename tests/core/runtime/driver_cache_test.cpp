@@ -12,8 +12,8 @@
 #include <kiln/driver_cache.hpp>
 #include <string>
 
-#include "core/cache/in_child.hpp"
 #include "core/cache/workplace.hpp"
+#include "support/in_child.hpp"
 
 namespace kiln {
 namespace {

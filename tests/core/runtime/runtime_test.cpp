@@ -1,6 +1,6 @@
-#include "core/cache/in_child.hpp"
 #include "core/runtime/told_selector.hpp"
 #include "support/forwarding_cache.hpp"
+#include "support/in_child.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,7 +1,7 @@
 // What a process may do in the sandbox, and what the filter of its system calls answers to the rest.
 #include "base/os/sandbox.hpp"
-#include "core/cache/in_child.hpp"
 #include "core/cache/workplace.hpp"
+#include "support/in_child.hpp"
 
 #include <kiln/buffer.hpp>
 

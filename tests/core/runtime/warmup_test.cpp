@@ -3,12 +3,12 @@
 
 #include <catch2/catch.hpp>
 
-#include "core/cache/in_child.hpp"
 #include "core/cache/process/builds_at_once.hpp"
 #include "core/cache/process/shared.hpp"
 #include "core/cache/rendezvous.hpp"
 #include "core/cache/workplace.hpp"
 #include "support/forwarding_cache.hpp"
+#include "support/in_child.hpp"
 
 #include <atomic>
 #include <memory>

@@ -2,8 +2,8 @@
 #include "cache/history.hpp"
 #include "base/os/file_lock.hpp"
 #include "base/os/private_folder.hpp"
-#include "core/cache/in_child.hpp"
 #include "core/cache/workplace.hpp"
+#include "support/in_child.hpp"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
 // prune and clear: what goes, in which order, and that nothing goes which Kiln did not make.
 #include "cache/driver_scratch.hpp"
-#include "core/cache/in_child.hpp"
 #include "core/cache/workplace.hpp"
+#include "support/in_child.hpp"
 
 #include <kiln/cache_admin.hpp>
 #include <kiln/driver_cache.hpp>

@@ -1,8 +1,8 @@
 // A process with rights that its user has not keeps programs in memory only. It takes one to see it: this test's own
 // file, copied and made setuid, runs the hidden case as an ordinary user.
 #include "base/os/process_limits.hpp"
-#include "core/cache/in_child.hpp"
 #include "core/cache/workplace.hpp"
+#include "support/in_child.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,8 +1,8 @@
 // Every system call that storing and finding a program makes fails once, in each of the ways in which disks fail: the
 // program is served all the same, nothing half-written stays, and the next process stores what this one could not.
 #include "core/cache/faults/with_fault.hpp"
-#include "core/cache/in_child.hpp"
 #include "core/cache/workplace.hpp"
+#include "support/in_child.hpp"
 #include "support/test_length.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,8 +1,8 @@
 // Four processes on one folder, killed at random moments over and over: no wrong program is ever served, what was
 // stored is there, and the folder opens as if nothing had happened.
-#include "core/cache/in_child.hpp"
 #include "core/cache/process/shared.hpp"
 #include "core/cache/workplace.hpp"
+#include "support/in_child.hpp"
 #include "support/test_length.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,6 +1,6 @@
 // Threads that the cache starts of its own accord: none in somebody else's process, and none that it cannot do without.
-#include "core/cache/in_child.hpp"
 #include "core/cache/shared/sharing.hpp"
+#include "support/in_child.hpp"
 
 #include <kiln/open_program_cache.hpp>
 

@@ -1,10 +1,10 @@
 // A power cut at any moment: what processes write below a cache folder is recorded, call by call, and the folder is
 // built as a cut may leave it. A cache serves from each such folder what is whole, counts what is not, and goes on.
-#include "core/cache/in_child.hpp"
 #include "core/cache/powercut/crash_states.hpp"
 #include "core/cache/powercut/recording.hpp"
 #include "core/cache/powercut/recovery.hpp"
 #include "core/cache/workplace.hpp"
+#include "support/in_child.hpp"
 #include "support/test_length.hpp"
 
 #include <kiln/cache_admin.hpp>

@@ -1,7 +1,7 @@
 #include "core/cache/powercut/write_log.hpp"
 
 #include "core/cache/faults/asked_work.hpp"
-#include "core/cache/in_child.hpp"
+#include "support/in_child.hpp"
 
 #include <fcntl.h>
 #include <linux/fs.h>

@@ -1,10 +1,10 @@
 // build_all: every request answered, in its place, and the work shared among threads and among processes.
 #include "cache/tiered_cache.hpp"
-#include "core/cache/in_child.hpp"
 #include "core/cache/process/builds_at_once.hpp"
 #include "core/cache/process/shared.hpp"
 #include "core/cache/rendezvous.hpp"
 #include "core/cache/workplace.hpp"
+#include "support/in_child.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,7 +1,7 @@
 // Leases: of processes that want one program, one builds it; the others get it, or go on without it in the end.
-#include "core/cache/in_child.hpp"
 #include "core/cache/process/shared.hpp"
 #include "core/cache/workplace.hpp"
+#include "support/in_child.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,7 +1,7 @@
 // The file `processes`: slots are taken over, not added; whatever stands in it does no harm.
 #include "cache/process_table.hpp"
-#include "core/cache/in_child.hpp"
 #include "core/cache/workplace.hpp"
+#include "support/in_child.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,6 +1,6 @@
 // A driver that dies of what it is given: it dies once, and the program is built anew from then on.
-#include "core/cache/in_child.hpp"
 #include "core/cache/workplace.hpp"
+#include "support/in_child.hpp"
 
 #include <catch2/catch.hpp>
 

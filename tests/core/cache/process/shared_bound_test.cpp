@@ -1,7 +1,7 @@
 // The bound on disk among processes: those that write to one folder at one time keep to it together.
-#include "core/cache/in_child.hpp"
 #include "core/cache/process/shared.hpp"
 #include "core/cache/workplace.hpp"
+#include "support/in_child.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,7 +1,7 @@
 // Read-only layers of programs.
 #include "cache/driver_scratch.hpp"
-#include "core/cache/in_child.hpp"
 #include "core/cache/shared/sharing.hpp"
+#include "support/in_child.hpp"
 
 #include <catch2/catch.hpp>
 

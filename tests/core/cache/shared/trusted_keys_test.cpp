@@ -1,7 +1,7 @@
 // Which keys are trusted: only those in folders that nobody else can change.
 #include "cache/signing_keys.hpp"
-#include "core/cache/in_child.hpp"
 #include "core/cache/shared/sharing.hpp"
+#include "support/in_child.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "core/cache/in_child.hpp"
+#include "support/in_child.hpp"
 
 #include <grp.h>
 #include <sys/wait.h>
