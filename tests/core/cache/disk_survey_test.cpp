@@ -178,6 +178,9 @@ TEST_CASE("cache::disk_use: the text of the figure") {
   CHECK_FALSE(is_figure(zero + " " + three + " " + two.substr(1) + "x\n"));
   CHECK_FALSE(is_figure("99999999999999999999 " + three + " " + two + "\n"));
   DiskUse use;
+  CHECK(use.programs == 0);
+  CHECK(use.published == 0);
+  CHECK(use.walked == 0);
   use.add(5);
   use.remove(7);
   CHECK(use.programs == 0);

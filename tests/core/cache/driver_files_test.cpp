@@ -182,6 +182,24 @@ TEST_CASE("cache::driver_scratch: the folder stays while a thread of the driver 
   CHECK(failure.message() == std::error_code().message());
 }
 
+TEST_CASE("cache::driver_scratch: without the driver's index every file is found, each once") {
+  const PointedAt at;
+  const auto scratch = DriverScratch::of_process();
+  REQUIRE(scratch != nullptr);
+  fs::remove(at.folder / "mesa_shader_cache" / "index");
+  for (const char* name : {"mesa_shader_cache/aa/one", "mesa_shader_cache/bb/two"}) {
+    fs::create_directories((at.folder / name).parent_path());
+    std::ofstream(at.folder / name) << "code";
+    ProgramBinary program;
+    REQUIRE(scratch->collect_new(program).ok());
+    REQUIRE(program.driver_files.size() == 1);
+    CHECK(program.driver_files[0].name == name);
+    ProgramBinary none;
+    REQUIRE(scratch->collect_new(none).ok());
+    CHECK(none.driver_files.empty());
+  }
+}
+
 TEST_CASE("cache::driver_scratch: nothing is placed through a link, and names are checked again") {
   const PointedAt at;
   const auto scratch = DriverScratch::of_process();

@@ -402,6 +402,26 @@ TEST_CASE("sharing: a cache without threads asks on the caller's thread, a bound
   CHECK(ms_since(start) < 1000);
 }
 
+TEST_CASE("sharing: a cache without threads asks a server again once its pause is over") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine writer(server), reader(server);
+  writer.write_to(url);
+  writer.build({"one", "two", "three"});
+  REQUIRE(writer.push().written == 3);
+  reader.read_from(url, writer);
+  server->fails = true;
+  CHECK(acquire(*reader.open({}, OwnThreads::no), "one", reader.device)->tier == Tier::built);
+  server->fails = false;
+  CHECK(acquire(*reader.open({}, OwnThreads::no), "two", reader.device)->tier == Tier::built);  // it is left alone
+  RemoteState over;
+  over.failures = 1;
+  over.closed_until_ms = 1;
+  over.slow_us = 250'000;  // for a busy machine
+  const std::string text = encode_remote_state(over);
+  overwrite(reader.named(sha256(url).hex().substr(0, 16) + ".state").at(0), std::as_bytes(std::span(text)));
+  CHECK(acquire(*reader.open({}, OwnThreads::no), "three", reader.device)->tier == Tier::remote);
+}
+
 TEST_CASE("sharing: file:// keeps programs in a folder") {
   SharingMachine writer, reader;
   const auto share = writer.temporary.path() / "share";
