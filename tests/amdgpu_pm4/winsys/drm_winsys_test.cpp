@@ -251,9 +251,14 @@ TEST_CASE("drm winsys: work that touches what is not listed fails, its context i
 TEST_CASE("drm winsys: a submission that the kernel driver refuses is a typed error") {
   if (simulated_node().empty()) return;
   Fixture f;
-  const auto nothing = f.context->submit({});
-  REQUIRE_FALSE(nothing.has_value());
-  CHECK(nothing.error().code == StatusCode::invalid_argument);
+  for (const std::size_t count : {0, 126}) {
+    const std::vector<CommandRange> ranges(count, CommandRange{f.commands->address(), 32});
+    const auto refused = f.context->submit({ranges, {}, {}, {}, 0});
+    REQUIRE_FALSE(refused.has_value());
+    CHECK(refused.error().code == StatusCode::invalid_argument);
+    CHECK_THAT(refused.error().message,
+               Catch::EndsWith("submission has " + std::to_string(count) + " command buffers, expected 1 to 125"));
+  }
   PacketWriter out(dwords_of(*f.commands));
   REQUIRE(emit_fillers(out, 8));
   const auto no_such_buffer = f.submit(out, 1, {f.commands->handle(), 4711});
