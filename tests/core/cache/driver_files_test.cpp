@@ -416,6 +416,19 @@ TEST_CASE("cache::driver_files: a first dispatch that does not end drops the ent
   CHECK(test::acquire(*s.open(), "one", s.device)->tier == Tier::disk);
 }
 
+TEST_CASE("cache::driver_files: a built program whose first dispatch does not end is not served or stored") {
+  StoredWithFiles s;
+  s.device.facts().driver_cache = "adopted";
+  s.device.hangs_after = s.device.dispatched_nothing.load();
+  ProcessSharing sharing;
+  sharing.dispatch_patience = std::chrono::milliseconds(5);
+  const auto got = test::acquire(*s.open(sharing), "two", s.device);
+  REQUIRE_FALSE(got);
+  CHECK(got.error().code == StatusCode::timeout);
+  CHECK_THAT(got.error().message, Catch::Contains("program 'the label of two': its first dispatch: "));
+  CHECK(s.files(".bin").size() == 1);
+}
+
 TEST_CASE("cache::driver_files: an inspected program lists its driver files") {
   StoredWithFiles s;
   const auto inspected = inspect_program(s.config, "the label of one");

@@ -1,5 +1,6 @@
 // prune and clear: what goes, in which order, and that nothing goes which Kiln did not make.
 #include "cache/driver_scratch.hpp"
+#include "cache_admin/selection.hpp"
 #include "core/cache/workplace.hpp"
 #include "support/in_child.hpp"
 
@@ -53,6 +54,21 @@ struct Kept : Workplace {
     return folder;
   }
 };
+
+TEST_CASE("cache::clear: a device folder that is missing or a link clears nothing") {
+  Workplace place;
+  const UniqueFd root(open(place.temporary.path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  REQUIRE(root);
+  const Cleared missing = clear_device_folder(root.get(), "device-0");
+  CHECK(missing.failure.text() == "ok");
+  CHECK(missing.programs == 0);
+  CHECK(missing.bytes == 0);
+  std::filesystem::create_directory_symlink("/usr", place.temporary.path() / "device-1");
+  const Cleared link = clear_device_folder(root.get(), "device-1");
+  CHECK_THAT(link.failure.message, Catch::StartsWith("folder device-1: "));
+  CHECK(link.programs == 0);
+  CHECK(link.bytes == 0);
+}
 
 TEST_CASE("cache::pruning: what was not used for longer than the age goes, and the folders that this leaves empty") {
   Kept place;

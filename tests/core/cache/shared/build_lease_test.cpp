@@ -56,6 +56,8 @@ TEST_CASE("sharing: a holder that dies is replaced") {
   const auto cache = machine.open();
   CHECK(acquire(*cache, "one", machine.device)->tier == Tier::built);
   CHECK(cache->stats().shared.lease_takeovers == 1);
+  CHECK(cache->stats().shared.lease_waits == 1);
+  CHECK(server->leases_asked <= 31);  // at most every 5 ms
 }
 
 TEST_CASE("sharing: a build of another machine is waited for, where nothing tells how long builds take") {
