@@ -2,6 +2,8 @@
 #include "cache/manifest.hpp"
 #include "core/cache/shared/sharing.hpp"
 
+#include <kiln/stop_scope.hpp>
+
 #include <catch2/catch.hpp>
 
 namespace kiln::test {
@@ -73,9 +75,36 @@ TEST_CASE("sharing: a build of another machine is waited for, where nothing tell
   };
   std::thread other([&] { builder.build_and_run(*builder.open(), "one"); });
   REQUIRE(becomes_true([&] { return builds.load(); }));
-  waiter.build_and_run(*waiter.open(), "one");
+  const auto cache = waiter.open();
+  CHECK(acquire(*cache, "one", waiter.device)->tier == Tier::remote);
   other.join();
   CHECK(waiter.device.builds == 0);
+  const SharedCounts counts = cache->stats().shared;
+  CHECK(counts.lease_waits == 1);
+  CHECK(counts.lease_takeovers == 0);
+  CHECK(counts.lease_timeouts == 0);
+  CHECK(counts.unleased_builds == 0);
+}
+
+TEST_CASE("sharing: whoever is asked to stop does not wait for another machine's build") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine machine(server, true);
+  machine.write_to(url);
+  const std::string name =
+      device_folder_name(machine.device.info()) + "/" + key_for("one", machine.device).digest.hex() + ".lease";
+  server->leases[name] = {"other", Clock::now() + 1h};
+  const auto cache = machine.open();
+  const std::atomic<bool> stop{true};
+  const StopScope scope(&stop);
+  const auto got = acquire(*cache, "one", machine.device);
+  REQUIRE(got);
+  CHECK(got->tier == Tier::built);
+  const SharedCounts counts = cache->stats().shared;
+  CHECK(counts.lease_waits == 1);
+  CHECK(counts.lease_takeovers == 0);
+  CHECK(counts.lease_timeouts == 1);
+  CHECK(counts.unleased_builds == 1);
+  CHECK(server->leases.at(name).first == "other");
 }
 
 TEST_CASE("sharing: a failed build releases its lease") {
