@@ -189,11 +189,14 @@ TEST_CASE("simulator: sums with carry, saturation, and 64-bit integers", "[simul
     for (unsigned r = 2; r <= 6; r += 2) bench.set_vgpr64(r, lane, generator());
     if (lane % 4 == 0) bench.vgpr(2, lane) = bench.vgpr(4, lane) = 0xFFFFFFFF;
   }
-  // A 64-bit sum and difference by halves, and the product of the low words plus 64 bits.
+  bench.sgpr(40) = 0x12345;
+  bench.sgpr(41) = 0x6789A;
+  // A 64-bit sum and difference by halves, and the product of the low words, or of two scalars, plus 64 bits.
   REQUIRE_FALSE(bench.run(encode::join(
       {encode::vop3sd("v_add_co_u32", 10, 20, v(2), v(4)), encode::vop3sd("v_add_co_ci_u32", 11, 22, v(3), v(5), 20),
        encode::vop3sd("v_sub_co_u32", 12, 24, v(2), v(4)), encode::vop3sd("v_sub_co_ci_u32", 13, 26, v(3), v(5), 24),
        encode::vop3sd("v_mad_u64_u32", 14, 28, v(2), v(4), v(6)), encode::vop3("v_lshlrev_b64", 16, v(2), v(4)),
+       encode::vop3sd("v_mad_u64_u32", 20, 44, 40, 41, v(6)),
        encode::vop3("v_ashrrev_i64", 18, v(2), v(4)), encode::vop3("v_add_nc_u32", 30, v(2), v(4), 0, {.clamp = true}),
        encode::vop3("v_sub_nc_i32", 31, v(2), v(4), 0, {.clamp = true})})));
   W sum_carry = 0, difference_borrow = 0, product_carry = 0;
@@ -203,6 +206,7 @@ TEST_CASE("simulator: sums with carry, saturation, and 64-bit integers", "[simul
     CHECK(bench.vgpr64(10, lane) == a + b);
     CHECK(bench.vgpr64(12, lane) == a - b);
     CHECK(bench.vgpr64(14, lane) == W{a32} * b32 + c);
+    CHECK(bench.vgpr64(20, lane) == W{0x12345} * 0x6789A + c);
     CHECK(bench.vgpr64(16, lane) == b << a % 64);
     CHECK(bench.vgpr64(18, lane) == static_cast<W>(static_cast<L>(b) >> a % 64));
     CHECK(bench.vgpr(30, lane) == static_cast<U>(std::min<W>(W{a32} + b32, 0xFFFFFFFF)));

@@ -153,8 +153,10 @@ TEST_CASE("simulator: lanes read, written, permuted and counted", "[simulator][w
   bench.set_sgpr64(4, 0xF0F0F0F0F0F0F0F0);
   bench.sgpr(8) = 0x76543210;
   bench.sgpr(9) = 0x01234567;
+  bench.sgpr(10) = 7000;
   REQUIRE_FALSE(
       bench.run(encode::join({{encode::vop1("v_readfirstlane_b32", 20, v(1))},
+                              encode::vop3("v_mbcnt_lo_u32_b32", 11, 4, 10),
                               encode::vop3("v_readlane_b32", 21, v(1), 2),
                               encode::vop3("v_writelane_b32", 3, 2, 128 + 50),
                               encode::vop3("v_mbcnt_lo_u32_b32", 4, 4, 128),
@@ -173,6 +175,7 @@ TEST_CASE("simulator: lanes read, written, permuted and counted", "[simulator][w
     const unsigned nibble = (lane & 15) < 8 ? lane & 7 : 7 - (lane & 7);
     INFO("lane " << lane);
     CHECK(bench.vgpr(4, lane) == static_cast<U>(__builtin_popcountll(below)));
+    CHECK(bench.vgpr(11, lane) == 7000 + static_cast<U>(__builtin_popcountll(below & 0xFFFFFFFF)));
     CHECK(bench.vgpr(5, lane) == 1000 + (lane ^ 32));
     CHECK(bench.vgpr(6, lane) == 1000 + ((lane & 48) | nibble));
     CHECK(bench.vgpr(7, lane) == 1000 + (((lane & 48) ^ 16) | nibble));

@@ -166,6 +166,25 @@ TEST_CASE("simulator memory: faults name the address and the instruction", "[sim
   CHECK(fault_of(encode::flat(scratch, "scratch_load_b32", 4, 1, 0, off)).kind == FaultKind::overrun);
 }
 
+TEST_CASE("simulator scratch: each of 64 lanes has bytes and half words of its own", "[simulator][wave]") {
+  Bench bench({Generation::gfx11, WaveSize::wave64, VectorChoice::best});
+  const W place = bench.memory.allocate(64 * 64);
+  bench.wave.scratch = {place, 64 * 64, 0};
+  for (unsigned lane = 0; lane < 64; ++lane) bench.vgpr(3, lane) = 0x1234'0080 + lane;
+  REQUIRE_FALSE(bench.run(encode::join({encode::flat(scratch, "scratch_store_b8", 0, 0, 3, off, 12),
+                                        encode::flat(scratch, "scratch_store_b16", 0, 0, 3, off, 16),
+                                        encode::flat(scratch, "scratch_store_d16_hi_b16", 0, 0, 3, off, 20),
+                                        encode::flat(scratch, "scratch_load_u8", 4, 0, 0, off, 12),
+                                        encode::flat(scratch, "scratch_load_u16", 5, 0, 0, off, 16),
+                                        encode::flat(scratch, "scratch_load_u16", 6, 0, 0, off, 20)})));
+  for (unsigned lane = 0; lane < 64; ++lane) {
+    INFO("lane " << lane);
+    CHECK(bench.vgpr(4, lane) == 0x80 + lane);
+    CHECK(bench.vgpr(5, lane) == 0x80 + lane);
+    CHECK(bench.vgpr(6, lane) == 0x1234);
+  }
+}
+
 TEST_CASE("simulator flat: one instruction reaches memory, LDS and scratch", "[simulator][wave]") {
   Bench bench;
   const W address = bench.memory.allocate(4096), place = bench.memory.allocate(4096);
