@@ -57,6 +57,7 @@ TEST_CASE("text edges: an include is found on its line, whatever blanks stand ar
   CHECK(line("#\v\f\rinclude <a>") == "unsupported: k.cl:1:");
   CHECK(line("#define A\n#if A\n#include <a>\n#include <b>\n") == "unsupported: k.cl:3:");
   CHECK(line("%: include <a>") == "unsupported: k.cl:1:");
+  CHECK(line("%:include <a>") == "unsupported: k.cl:1:");
   CHECK(line("?\?= include <a>") == "unsupported: k.cl:1:");
   for (const char* const none : {"", "\n", "#", "#\n", "%include <a>", "?include <a>", "include <a>", "#define include 1",
                                  "a #include <a>", "#pragma include", "\"#include <a>\""}) {
@@ -99,6 +100,7 @@ TEST_CASE("text edges: comments and literals end where they end") {
                                                        {"a / b * c", "a / b * c"},
                                                        {"a //\nb", "a   \nb"},
                                                        {"\"a\\\\\" b", "      b"},
+                                                       {"\"a\\\"b\" c", "       c"},
                                                        {"\"a\\", "   "},
                                                        {"\"a\nb\"", "  \nb "},
                                                        {"'\"' a '\"'", "    a    "},
@@ -155,6 +157,7 @@ TEST_CASE("text edges: what a text's directives and declarations name is kept") 
   CHECK(reachable("void g(int (*h)(int)) {}\nvoid k() { }\n") == std::string(24, ' ') + "\nvoid k() { }\n");
   CHECK(reachable("void g (int a) {}\nvoid k() { g(1); }\nint f() {}\n") ==
         "void g (int a) {}\nvoid k() { g(1); }\n" + std::string(10, ' ') + "\n");
+  CHECK(reachable("void g() {}}\n{ void k() {}") == "nothing");
   CHECK(reachable("(void) g() {}\n" + kernel) == std::string(13, ' ') + "\n" + kernel);
 }
 
