@@ -3,11 +3,13 @@
 
 #include "core/cache/workplace.hpp"
 #include "core/runtime/runtime_fixture.hpp"
+#include "support/in_child.hpp"
 
 #include <catch2/catch.hpp>
 
 #include <poll.h>
 #include <sys/inotify.h>
+#include <sys/resource.h>
 #include <kiln/buffer.hpp>
 
 #include <algorithm>
@@ -183,6 +185,21 @@ TEST_CASE("runtime::background_warming: jobs that never rest do not hold it up f
   const BackgroundWarming::Job running(warming.get());
   REQUIRE(done(*warming));
   CHECK(warming->state().done == 3);
+}
+
+TEST_CASE("runtime::background_warming: where no thread is to be had nothing is warmed, and nothing runs",
+          "[runtime][warm]") {
+  const ChildEnd end = in_unprivileged_child([]() -> std::string {
+    Behind place(1);
+    const rlimit none{0, 0};
+    if (setrlimit(RLIMIT_NPROC, &none) != 0) return "the limit cannot be set";
+    const auto warming = place.start();
+    if (warming->started().code != StatusCode::unavailable) return "it started: " + warming->started().text();
+    if (warming->state().running) return "it says that it runs";
+    return warming->state().done == 0 ? "" : "it warmed a program";
+  });
+  CHECK(end.said == "");
+  CHECK(end.signal == 0);
 }
 
 TEST_CASE("runtime::background_warming: it pauses while memory is short", "[runtime][warm]") {
