@@ -116,10 +116,10 @@ void replace_barrier(KernelSource& source, const DeviceInfo& device) {
 std::size_t version_number(std::string_view text) {
   constexpr std::string_view version = "version";
   for (std::size_t word = text.find(version); word != std::string_view::npos; word = text.find(version, word + 1)) {
-    std::string before = without_comments(std::string(text.substr(0, word)));
-    std::erase_if(before, [](char c) { return std::string_view(" \t\v\f\r\n").find(c) != std::string_view::npos; });
-    if (before == "#") return text.find_first_not_of(" \t", word + version.size());
-    if (!before.empty()) break;  // a word of the text, and no #version line
+    std::string until = without_comments(std::string(text.substr(0, word + version.size())));
+    std::erase_if(until, [](char c) { return std::string_view(" \t\v\f\r\n").find(c) != std::string_view::npos; });
+    if (until == "#version") return text.find_first_not_of(" \t", word + version.size());
+    if (!until.empty() && until != "#") break;  // a word of the text, and no #version line; else one of a comment
   }
   return std::string_view::npos;
 }
