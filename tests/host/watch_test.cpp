@@ -279,6 +279,7 @@ TEST_CASE("kiln run --watch: on a terminal a table that is wiped, elsewhere an o
     return finished;
   };
   const Finished shown = kiln({"--repeat", "1000"}, StandardOutput::terminal, {{"NO_COLOR", ""}});
+  CHECK_THAT(shown.err, Contains("0 of 2 jobs, ") && Contains("1 of 2 jobs, "));
   CHECK_THAT(shown.err, Contains("of 2000 runs") && Contains("runs/s") && Contains("left") && Contains("mean run") &&
                             Contains("programs from") && Contains("\033[1mdevice") && Contains("\r\ncpu "));
   CHECK(shown.err.ends_with("A\r\033[J"));
