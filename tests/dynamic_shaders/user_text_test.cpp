@@ -73,6 +73,7 @@ TEST_CASE("dynamic_shaders::text: no comment begins in a string, which ends with
   CHECK(why_not(begin + "#pragma \"//\" \"/*\"\n" + sized) == "");
   CHECK(why_not(begin + "#pragma \"open\n// " + sized) == no_size);
   CHECK(why_not(begin + "#pragma \"open\r// " + sized) == no_size);
+  CHECK(why_not(begin + "#pragma \"a\"/* " + sized) == no_size);
   CHECK(why_not(begin + sized + " \"") == "");
   CHECK(why_not(begin + sized + " \"\"") == "");
 }
@@ -191,11 +192,16 @@ TEST_CASE("dynamic_shaders::text: the job's local size stands in front of the fi
   check("#version 430 // a /* b\n", "void main() {} */");
   check("#version 430 /* a\n*/\n", "void main() {}");
   check("#version 430\n/* never closed", "");
+  check("#version 430\n/**/", "void main() {}");
   check("#version 430\n#if 1\nint a;\n#elif 2\nint b;\n#endif\n", "int c;");
   check("#version 430\n#if 1\n#ifndef B\nint a;\n#endif\nint b;\n#endif\n", "int c;");
   check("#version 430\n# if 1\nint a;\n# endif\n", "int c;");
   check("#version 430\n#include \"a\"\n#\n", "int c;");
   check("#version 430\n#define B \\\n int x;\n", "int c;");
+  UserKernelSpec one = text_kernel("#version 430\nvoid main() {}");
+  one.workgroup = {1, 1, 1};
+  CHECK(written_of(one).pass.source.text ==
+        "#version 430\nlayout(local_size_x = 1, local_size_y = 1, local_size_z = 1) in; void main() {}");
 }
 
 TEST_CASE("dynamic_shaders::text: OpenCL C takes the size of the job or of the text, and its text stays as it is") {
