@@ -46,7 +46,9 @@ TEST_CASE("base::checksum: XXH3-128 of nothing, and one bit makes another") {
 TEST_CASE("base::secret_key: made once, for its user alone, and read again") {
   CacheTestFolder temporary;
   const auto path = temporary.path() / "new" / "folders" / "key";
-  REQUIRE(read_secret_key(path, IfMissing::fail).error().code == StatusCode::io);
+  const Status no_folder = read_secret_key(path, IfMissing::fail).error();
+  CHECK(no_folder.code == StatusCode::io);
+  CHECK(no_folder.message == "key file " + path.string() + ": its folder cannot be opened: No such file or directory");
   const auto first = read_secret_key(path, IfMissing::create);
   REQUIRE(first);
   CHECK(same(*first, *read_secret_key(path, IfMissing::fail)));

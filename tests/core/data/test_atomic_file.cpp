@@ -66,6 +66,17 @@ TEST_CASE("AtomicFile: assignment discards what the target held", "[atomic_file]
   CHECK_FALSE(std::filesystem::exists(folder / "first"));
 }
 
+TEST_CASE("AtomicFile: assigned to itself it keeps what it holds", "[atomic_file]") {
+  const ScratchFolder folder;
+  auto file = AtomicFile::create(folder / "out");
+  REQUIRE(file);
+  REQUIRE(file->write(bytes_of("text")).ok());
+  AtomicFile& same = *file;
+  *file = std::move(same);
+  REQUIRE(file->commit().ok());
+  CHECK(contents_of(folder / "out") == "text");
+}
+
 TEST_CASE("AtomicFile: the mode is narrowed by the umask", "[atomic_file]") {
   const ScratchFolder folder;
   const mode_t before = ::umask(027);
