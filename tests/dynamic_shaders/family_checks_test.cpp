@@ -25,7 +25,8 @@ std::string answer_of(const Status& status) {
   return status.message;
 }
 
-std::string blocked_answer(const Conv2dSpec& spec, const Blocking& blocking, const DeviceInfo& device = viewing_device()) {
+std::string blocked_answer(const Conv2dSpec& spec, const Blocking& blocking,
+                           const DeviceInfo& device = viewing_device()) {
   return answer_of(check(shape_of(spec), blocking, device));
 }
 
@@ -234,8 +235,8 @@ TEST_CASE("gemm/blocked: a view needs four bindings, and holds either factor") {
   CHECK(view(View::storage, 8, 8) == "ok");
   device = viewing_device();
   device.max_view_texels = 48;
-  CHECK(view(View::texels, 12, 8) == "ok");   // 12 rows of 4 texels, 16 depths of 2
-  CHECK(view(View::texels, 8, 12) == "ok");   // 16 depths of 3
+  CHECK(view(View::texels, 12, 8) == "ok");  // 12 rows of 4 texels, 16 depths of 2
+  CHECK(view(View::texels, 8, 12) == "ok");  // 16 depths of 3
   CHECK(view(View::texels, 13, 8) == "gemm/blocked: 52 texels in a view, the device takes at most 48");
   CHECK(view(View::texels, 8, 13) == "gemm/blocked: 64 texels in a view, the device takes at most 48");
   CHECK(view(View::storage, 8, 13) == "ok");
@@ -352,7 +353,8 @@ TEST_CASE("families: planes and bands have no text for any shape, and an id that
     return plan.error();
   };
   const Conv2dSpec separate = layer(8, 8, 3, 1, 8);
-  for (const std::string variant : {"depthwise/planes:planes=1,view=storage@any", "depthwise/bands:rows=2,view=storage@any"}) {
+  for (const std::string variant :
+       {"depthwise/planes:planes=1,view=storage@any", "depthwise/bands:rows=2,view=storage@any"}) {
     CHECK(refused(separate, variant).code == StatusCode::unsupported);
     CHECK(refused(separate, variant).message ==
           "depthwise: planes and bands are written for one shape: every index of theirs is a number");

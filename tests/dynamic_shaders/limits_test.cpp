@@ -79,9 +79,9 @@ TEST_CASE("limits: every pass of a plan binds what the device takes, the ones th
 TEST_CASE("limits: a sum is split so that no pass goes round more than 60000 times") {
   const struct {
     std::int64_t terms, iterations, passes;
-  } rows[] = {{0, 1, 0},     {1, 1, 1},         {59999, 1, 1},     {60000, 1, 1}, {60001, 1, 2},
-              {120000, 1, 2}, {120001, 1, 3},    {30000, 2, 1},     {30001, 2, 2}, {1, 60000, 1},
-              {2, 60000, 2},  {2, 30000, 1},     {2, 30001, 2},     {1, 60001, 0}, {7, 70000, 0}};
+  } rows[] = {{0, 1, 0},      {1, 1, 1},      {59999, 1, 1}, {60000, 1, 1}, {60001, 1, 2},
+              {120000, 1, 2}, {120001, 1, 3}, {30000, 2, 1}, {30001, 2, 2}, {1, 60000, 1},
+              {2, 60000, 2},  {2, 30000, 1},  {2, 30001, 2}, {1, 60001, 0}, {7, 70000, 0}};
   for (const auto& row : rows) {
     CAPTURE(row.terms, row.iterations);
     CHECK(passes_for(row.terms, row.iterations) == row.passes);
@@ -206,9 +206,9 @@ TEST_CASE("limits: a pass of few lanes has smaller workgroups on a host, a vecto
     std::uint32_t simd;
     std::uint64_t lanes;
     std::uint32_t workgroup;
-  } rows[] = {{0, 1, 8},     {0, 255, 8},   {4, 15, 8},    {8, 256, 16},   {8, 511, 16},    {8, 512, 32},
-              {8, 1023, 32}, {8, 1024, 64}, {8, 4096, 64}, {9, 1, 16},     {16, 256, 16},   {16, 1, 16},
-              {64, 1, 64},   {65, 1, 64},   {128, 1, 64},  {8, 0, 8},      {32, 512, 32}};
+  } rows[] = {{0, 1, 8},     {0, 255, 8},   {4, 15, 8},    {8, 256, 16}, {8, 511, 16},  {8, 512, 32},
+              {8, 1023, 32}, {8, 1024, 64}, {8, 4096, 64}, {9, 1, 16},   {16, 256, 16}, {16, 1, 16},
+              {64, 1, 64},   {65, 1, 64},   {128, 1, 64},  {8, 0, 8},    {32, 512, 32}};
   for (const auto& row : rows) {
     CAPTURE(row.simd, row.lanes);
     device.kind = DeviceKind::software, device.simd_lanes = row.simd;

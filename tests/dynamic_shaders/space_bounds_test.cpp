@@ -37,7 +37,8 @@ using Points = std::set<std::string>;
 TEST_CASE("space: tiles through shared memory reach less than twice as far as the product") {
   const std::string shared = "gemm/shared:";
   const Points narrow = {"rows=4,columns=2,lanes_r=4,lanes_c=16,depth=8"};
-  const Points deep = {"rows=4,columns=2,lanes_r=4,lanes_c=16,depth=8", "rows=4,columns=2,lanes_r=4,lanes_c=16,depth=16"};
+  const Points deep = {"rows=4,columns=2,lanes_r=4,lanes_c=16,depth=8",
+                       "rows=4,columns=2,lanes_r=4,lanes_c=16,depth=16"};
   CHECK(points_of(shared, 9, 17, 5) == narrow);  // 16 rows, 32 columns, 8 depths
   CHECK(points_of(shared, 9, 17, 8) == narrow);
   CHECK(points_of(shared, 9, 17, 9) == deep);
@@ -165,7 +166,8 @@ TEST_CASE("space: outputs are stored by fours where rows, or whole blocks of row
   const auto wide = [](std::int64_t out_w, std::int64_t out_h, std::int64_t x, std::int64_t y) {
     Conv2dSpec spec = layer(8, 1, 3);
     spec.h = out_h, spec.w = out_w;
-    const Blocking blocking{Lanes::channels, 4, x, y, Packing::channels, View::storage, Rows::looped, Border::padded, 8};
+    const Blocking blocking{Lanes::channels, 4, x, y, Packing::channels, View::storage, Rows::looped,
+                            Border::padded,  8};
     return extents_of(shape_of(spec), blocking).wide_stores;
   };
   CHECK(wide(8, 3, 4, 1));

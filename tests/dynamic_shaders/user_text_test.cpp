@@ -47,7 +47,8 @@ std::string why_not(const std::string& text) { return written_of(text_kernel(tex
 const std::string begin = "#version 430\n";
 const std::string sized = "layout(local_size_x = 1) in; void main() {}";
 const std::string no_size =
-    "kernel some.comp: declares no local size, expected workgroup = [64, 1, 1] in the job or \"layout(local_size_x = 64) "
+    "kernel some.comp: declares no local size, expected workgroup = [64, 1, 1] in the job or \"layout(local_size_x = "
+    "64) "
     "in;\" in the text";
 
 }  // namespace
@@ -79,12 +80,13 @@ TEST_CASE("dynamic_shaders::text: no comment begins in a string, which ends with
 }
 
 TEST_CASE("dynamic_shaders::text: only blanks stand before the version, and between its sign and its word") {
-  for (const std::string good : {"#version 430\n", "\v\f \t\r\n#version 430\n", "# \t version 430\n", "/* a */#version 430\n"}) {
+  for (const std::string good :
+       {"#version 430\n", "\v\f \t\r\n#version 430\n", "# \t version 430\n", "/* a */#version 430\n"}) {
     INFO(good);
     CHECK(why_not(good + sized) == "");
   }
-  for (const std::string bad : {"#versio 430\n", "version 430\n", "#\nversion 430\n", "#", "##version 430\n", "a #version 430\n",
-                                "#\vversion 430\n"}) {
+  for (const std::string bad : {"#versio 430\n", "version 430\n", "#\nversion 430\n", "#", "##version 430\n",
+                                "a #version 430\n", "#\vversion 430\n"}) {
     INFO(bad);
     CHECK(why_not(bad + "\n" + sized) ==
           "kernel some.comp: does not begin with a #version line, expected \"#version 430\" or later");
@@ -142,8 +144,9 @@ TEST_CASE("dynamic_shaders::text: a constant is defined again only behind an #un
     INFO(bad);
     CHECK(why_not(begin + sized + "\n" + bad) == refused);
   }
-  for (const std::string good : {"#define A 7\n#undef A\n", "#undef A\n#undef A", "#undef A\n#define B 7\n", "#undef A\n#if A\n",
-                                 "#undef A\ndefine A 7\n", "#undef\n#define A 7\n", "#undef A1\n#define A 7\n", "#\n#define A 7"}) {
+  for (const std::string good :
+       {"#define A 7\n#undef A\n", "#undef A\n#undef A", "#undef A\n#define B 7\n", "#undef A\n#if A\n",
+        "#undef A\ndefine A 7\n", "#undef\n#define A 7\n", "#undef A1\n#define A 7\n", "#\n#define A 7"}) {
     INFO(good);
     CHECK(why_not(begin + sized + "\n" + good) == "");
   }
@@ -152,7 +155,8 @@ TEST_CASE("dynamic_shaders::text: a constant is defined again only behind an #un
 TEST_CASE("dynamic_shaders::text: version 4.60 is lowered wherever its number stands, with a note") {
   DeviceInfo device = reading_device();
   device.driver_identity = {{"gl", "4.50"}, {"glsl", "4.50 NVIDIA"}};
-  for (const std::string before : {"#version ", "#version\t", "# version  ", "#/* version 1 */version ", "// version\n#version "}) {
+  for (const std::string before :
+       {"#version ", "#version\t", "# version  ", "#/* version 1 */version ", "// version\n#version "}) {
     INFO(before);
     const Written lowered = written_of(text_kernel(before + "460\n" + sized), device);
     CHECK(lowered.why == "");
@@ -247,8 +251,7 @@ TEST_CASE("dynamic_shaders::text: a grid may be read from a tensor, where the de
   grid.first = 3;
   spec.bindings.push_back(grid);
   DeviceInfo device = reading_device();
-  CHECK(written_of(spec, device).why ==
-        "kernel some.comp: grid is a tensor, expected numbers for device opengl:0");
+  CHECK(written_of(spec, device).why == "kernel some.comp: grid is a tensor, expected numbers for device opengl:0");
   device.indirect_grids = true;
   const Written written = written_of(spec, device);
   REQUIRE(written.pass.indirect.has_value());
@@ -266,12 +269,13 @@ TEST_CASE("dynamic_shaders::text: a grid as large as the device's is taken along
   for (std::size_t axis = 0; axis < 3; ++axis) {
     spec.grid = {4, 5, 6};
     const std::string most = std::to_string(spec.grid[axis]), more = std::to_string(++spec.grid[axis]);
-    CHECK(written_of(spec, device).why == "kernel some.comp: grid[" + std::to_string(axis) + "] = " + more +
-                                              ", device opengl:0 takes at most " + most);
+    CHECK(written_of(spec, device).why ==
+          "kernel some.comp: grid[" + std::to_string(axis) + "] = " + more + ", device opengl:0 takes at most " + most);
   }
 }
 
-TEST_CASE("dynamic_shaders::text: images and samplers take no binding of a buffer, and memory of a workgroup none at all") {
+TEST_CASE(
+    "dynamic_shaders::text: images and samplers take no binding of a buffer, and memory of a workgroup none at all") {
   UserKernelSpec spec = text_kernel(begin + sized);
   const auto add = [&](BindingKind kind, Access access) {
     UserKernelSpec::Binding binding{access, 64};

@@ -18,7 +18,8 @@ namespace {
 
 const std::string first_line = "kiln-tuning 1\n";
 
-TuningRecord judged(const std::string& variant, Verdict verdict, std::uint64_t when, const std::string& source = "abc") {
+TuningRecord judged(const std::string& variant, Verdict verdict, std::uint64_t when,
+                    const std::string& source = "abc") {
   TuningRecord record;
   record.device = "d0", record.spec = "s", record.variant = variant, record.verdict = verdict;
   record.when = when, record.source = source, record.wall_ns = {1000};
@@ -75,7 +76,8 @@ TEST_CASE("tuning database: only a winner of this device that holds is foreign, 
   stale.why = "runs in a row took longer";
   const auto taken = [](const TuningRecord& record, bool is_usable) {
     TuningDatabase database({});
-    return database.merge_foreign(first_line + to_line(record), "d0", [&](const TuningRecord&) { return is_usable; })->taken;
+    return database.merge_foreign(first_line + to_line(record), "d0", [&](const TuningRecord&) { return is_usable; })
+        ->taken;
   };
   CHECK(taken(judged("a", Verdict::winner, 100), true) == 1);
   CHECK(taken(judged("a", Verdict::winner, 100), false) == 0);
@@ -137,7 +139,7 @@ TEST_CASE("tuning database: every identity of a machine, its name and its lanes 
   using Pairs = std::vector<std::pair<std::string, std::string>>;
   DeviceInfo device;
   std::vector<std::string> digests = {device_digest(device)};
-  for (Pairs DeviceInfo::* const identity :
+  for (Pairs DeviceInfo::*const identity :
        {&DeviceInfo::device_identity, &DeviceInfo::driver_identity, &DeviceInfo::speed_identity}) {
     for (const Pairs& pairs : {Pairs{{"a", "b"}}, Pairs{{"a", "c"}}, Pairs{{"b", "b"}}}) {
       DeviceInfo other;

@@ -1,4 +1,5 @@
-// Votes on what is right, and the figures of rounds at their bounds: what just suffices for a change, and what does not.
+// Votes on what is right, and the figures of rounds at their bounds: what just suffices for a change, and what does
+// not.
 #include "dynamic_shaders/tuner/rounds.hpp"
 
 #include <catch2/catch.hpp>
@@ -76,7 +77,8 @@ TEST_CASE("rounds: at most eight variants of a group are named, and eight groups
   const std::string eight = "(v0, v1, v2, v3, v4, v5, v6, v7";
   const auto of_none = [](std::size_t) { return agrees_with_none; };
   CHECK_THAT(refused_vote(votes_of(8, of_none)), Catch::Contains("8 of 8 variants " + eight + "). No winner"));
-  CHECK_THAT(refused_vote(votes_of(9, of_none)), Catch::Contains("9 of 9 variants " + eight + " and 1 more). No winner"));
+  CHECK_THAT(refused_vote(votes_of(9, of_none)),
+             Catch::Contains("9 of 9 variants " + eight + " and 1 more). No winner"));
   CHECK_THAT(refused_vote(votes_of(11, of_none)), Catch::Contains(eight + " and 3 more). No winner"));
   const auto apart = [](std::size_t i) { return static_cast<std::uint32_t>(i + 1); };
   CHECK_THAT(refused_vote(votes_of(8, apart)), Catch::Contains("; 1 of 8 variants (v7). No winner"));
@@ -118,7 +120,8 @@ TEST_CASE("rounds: the best run must be faster too, whichever round it was in") 
 }
 
 TEST_CASE("rounds: the first of the others is compared, over the rounds that both have") {
-  Entrant first = entrant_of("first", {1000, 1000, 1000, 9000}, {1000}), second = entrant_of("second", {10, 10, 10}, {10});
+  Entrant first = entrant_of("first", {1000, 1000, 1000, 9000}, {1000}),
+          second = entrant_of("second", {10, 10, 10}, {10});
   Entrant old = entrant_of("old", {1100, 1100, 1100}, {1100});
   const RoundsChoice choice = choice_of_rounds({&first, &second, &old}, "old", true);
   CHECK(choice.best == &first);
@@ -162,7 +165,8 @@ TEST_CASE("rounds: of equals the one that stood first stays first") {
 }
 
 TEST_CASE("samples: the interval of each small count is that of the sign test") {
-  // Critical values of the two-sided sign test at 5 %: 0 up to eight samples, and of more as here. One more is the lower.
+  // Critical values of the two-sided sign test at 5 %: 0 up to eight samples, and of more as here. One more is the
+  // lower.
   const std::uint64_t lowers[] = {1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 5, 5, 5, 6, 6, 6, 7, 7, 8};
   for (std::uint64_t count = 1; count <= 25; ++count) {
     CAPTURE(count);

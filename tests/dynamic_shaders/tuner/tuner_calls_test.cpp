@@ -90,8 +90,11 @@ std::string padded_name(int number) { return (number < 10 ? "v0" : "v") + std::t
 
 }  // namespace
 
-TEST_CASE("tuner: a candidate runs once, four times more unless it takes over twice the best, and in rounds where it is near") {
-  Listed l({{"a", 1'000'000}, {"b", 1'300'000}, {"c", 1'300'001}, {"d", 2'000'000}, {"e", 2'000'001}, {"p", 9'000'000}});
+TEST_CASE(
+    "tuner: a candidate runs once, four times more unless it takes over twice the best, and in rounds where it is "
+    "near") {
+  Listed l(
+      {{"a", 1'000'000}, {"b", 1'300'000}, {"c", 1'300'001}, {"d", 2'000'000}, {"e", 2'000'001}, {"p", 9'000'000}});
   l.task.baseline = "p";
   const TuneOutcome outcome = l.run();
   CHECK(l.bench.runs_of["a"] == whole({1, 4}, 16));
@@ -122,11 +125,22 @@ TEST_CASE("tuner: every other round begins with the next of those that meet, and
   l.run();
   std::string asked;
   for (const std::string& name : l.bench.asked) asked += name;
-  CHECK(asked == "aapbb" "abp" "bap" "abba" "abba" "abba" "abba" "abba" "abba" "abba");
+  CHECK(asked ==
+        "aapbb"
+        "abp"
+        "bap"
+        "abba"
+        "abba"
+        "abba"
+        "abba"
+        "abba"
+        "abba"
+        "abba");
 }
 
 TEST_CASE("tuner: after three rounds the four fastest and what serves go on") {
-  Listed l({{"a", 1'050'000}, {"b", 1'000'000}, {"c", 1'010'000}, {"d", 1'020'000}, {"e", 1'030'000}, {"f", 1'040'000}});
+  Listed l(
+      {{"a", 1'050'000}, {"b", 1'000'000}, {"c", 1'010'000}, {"d", 1'020'000}, {"e", 1'030'000}, {"f", 1'040'000}});
   CHECK(l.run().variant == "b");
   for (const char* name : {"a", "b", "c", "d", "e"}) {
     INFO(name);
@@ -148,7 +162,8 @@ TEST_CASE("tuner: at most sixteen meet, and what serves with them") {
 }
 
 TEST_CASE("tuner: without time left six rounds remain, after the first of them for four and what serves") {
-  Listed l({{"a", 1'050'000}, {"b", 1'000'000}, {"c", 1'010'000}, {"d", 1'020'000}, {"e", 1'030'000}, {"f", 1'040'000}});
+  Listed l(
+      {{"a", 1'050'000}, {"b", 1'000'000}, {"c", 1'010'000}, {"d", 1'020'000}, {"e", 1'030'000}, {"f", 1'040'000}});
   l.options.exhaustive = true;  // searches whatever the time
   l.options.budget = std::chrono::nanoseconds(0);
   CHECK(l.run().variant == "b");
@@ -219,9 +234,10 @@ TEST_CASE("tuner: a busy machine is told with its figures, what is kept, and wha
   Listed l({{"a", 1'000'000}, {"b", 3'000'000}});
   l.task.incumbent = "b";
   l.bench.contention = 0.25;
-  CHECK(l.run().note ==
-        "the machine is too busy to compare variants: its threads waited 25 % of their time, times in the rounds spread "
-        "by 0 %. Tune again with --again when it is idle");
+  CHECK(
+      l.run().note ==
+      "the machine is too busy to compare variants: its threads waited 25 % of their time, times in the rounds spread "
+      "by 0 %. Tune again with --again when it is idle");
   l.task.won = true;
   const TuneOutcome kept = l.run();
   CHECK(kept.note ==
