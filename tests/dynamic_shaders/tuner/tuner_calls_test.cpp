@@ -320,6 +320,22 @@ TEST_CASE("tuner: progress tells what is planned, the best so far, and three ten
   CHECK(told.back().left_ns == 0);
 }
 
+TEST_CASE("tuner: in the rounds progress tells who is the fastest there") {
+  Listed l({{"a", 1'000'000}, {"b", 1'100'000}});
+  l.bench.on_measure = [&](const std::string& name) {
+    if (l.bench.runs_of[name].back() == 3) l.bench.times["b"] = 800'000;
+  };
+  std::vector<TuneProgress> told;
+  l.options.progress = [&](const TuneProgress& at) { told.push_back(at); };
+  CHECK(l.run().variant == "b");
+  REQUIRE(told.size() == 2 + 16 + 1);
+  for (std::size_t i = 0; i < told.size(); ++i) {
+    CAPTURE(i);
+    CHECK(told[i].best == (i < 2 ? "a" : "b"));
+    CHECK(told[i].best_ns == (i < 2 ? 1'000'000 : 800'000));
+  }
+}
+
 TEST_CASE("tuner: which failures are the variant's own") {
   for (const StatusCode own : {StatusCode::timeout, StatusCode::device_lost, StatusCode::corrupt,
                                StatusCode::invalid_argument, StatusCode::unsupported}) {
