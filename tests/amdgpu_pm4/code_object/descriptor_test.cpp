@@ -1,6 +1,6 @@
 // Kernel descriptors made here byte by byte: what is read from them, and what their fields may not say.
-#include <catch2/catch.hpp>
 #include <array>
+#include <catch2/catch.hpp>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -96,8 +96,8 @@ TEST_CASE("descriptor: every field is read from its place") {
 
 TEST_CASE("descriptor: each bit of the properties is one value of user SGPRs, or a fact of the wave") {
   const std::pair<UserSgpr, std::uint32_t> values[] = {
-      {UserSgpr::private_segment_buffer, 4}, {UserSgpr::dispatch_pointer, 2},  {UserSgpr::queue_pointer, 2},
-      {UserSgpr::kernarg_pointer, 2},        {UserSgpr::dispatch_id, 2},       {UserSgpr::flat_scratch_init, 2},
+      {UserSgpr::private_segment_buffer, 4}, {UserSgpr::dispatch_pointer, 2}, {UserSgpr::queue_pointer, 2},
+      {UserSgpr::kernarg_pointer, 2},        {UserSgpr::dispatch_id, 2},      {UserSgpr::flat_scratch_init, 2},
       {UserSgpr::private_segment_size, 1}};
   KernelDescriptor descriptor;
   unsigned bit = 0;
@@ -212,9 +212,9 @@ TEST_CASE("descriptor: VGPRs are allocated by eights in a wave of 32, by fours i
 
 TEST_CASE("descriptor: the machine in an object's header is one target") {
   const ObjectFile good = ObjectFile::named("readable-gfx1100");
-  const std::pair<std::uint32_t, const char*> machines[] = {
-      {0x36, "gfx1030"}, {0x46, "gfx1101"}, {0x47, "gfx1102"}, {0x44, "gfx1103"}, {0x43, "gfx1150"},
-      {0x4A, "gfx1151"}, {0x55, "gfx1152"}, {0x48, "gfx1200"}, {0x4E, "gfx1201"}};
+  const std::pair<std::uint32_t, const char*> machines[] = {{0x36, "gfx1030"}, {0x46, "gfx1101"}, {0x47, "gfx1102"},
+                                                            {0x44, "gfx1103"}, {0x43, "gfx1150"}, {0x4A, "gfx1151"},
+                                                            {0x55, "gfx1152"}, {0x48, "gfx1200"}, {0x4E, "gfx1201"}};
   for (const auto& [flags, name] : machines) {
     CHECK(good.with(48, flags).refusal() == "corrupt: target is 'amdgcn-amd-amdhsa--" + std::string(name) +
                                                 "' in the ELF header and 'amdgcn-amd-amdhsa--gfx1100' in the metadata");
@@ -242,9 +242,9 @@ TEST_CASE("descriptor: its symbol has 64 bytes at a multiple of 64") {
   REQUIRE(at != 0);
   const std::string flaw = "corrupt: kernel 'saxpy': kernel descriptor has ";
   CHECK_THAT(good.with(at + 16, std::uint64_t{63}).refusal(), Catch::StartsWith(flaw + "63 bytes at offset "));
-  CHECK_THAT(good.with(at + 8, std::uint64_t{4}).refusal(),
-             Catch::StartsWith(flaw + "64 bytes at offset ") &&
-                 Catch::EndsWith(", expected 64 bytes at a multiple of 64"));
+  CHECK_THAT(
+      good.with(at + 8, std::uint64_t{4}).refusal(),
+      Catch::StartsWith(flaw + "64 bytes at offset ") && Catch::EndsWith(", expected 64 bytes at a multiple of 64"));
 }
 
 TEST_CASE("descriptor: an entry has at least one instruction in front of the code's end") {

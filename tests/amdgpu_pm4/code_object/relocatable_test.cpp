@@ -151,7 +151,9 @@ TEST_CASE("relocatable: sections that cannot be placed are named") {
        "unsupported: section '.rodata' is writable; only constant variables are supported outside kernels"},
       {[](RelocatableFile& f) { f.file.sections[2].flags |= SHF_WRITE, f.file.sections[4].entry_size = 16; },
        "unsupported: section '.rodata' is writable; only constant variables are supported outside kernels"},
-      {[](RelocatableFile& f) { f.file.sections[2].flags |= SHF_WRITE, f.file.sections[2].name = ".data.rel.ro.local"; },
+      {[](RelocatableFile& f) {
+         f.file.sections[2].flags |= SHF_WRITE, f.file.sections[2].name = ".data.rel.ro.local";
+       },
        "it was laid out"},
       {[](RelocatableFile& f) { f.file.sections[4].entry_size = 16; },
        "corrupt: section '.symtab' has 96 bytes in entries of 16, expected whole entries of 24"},
@@ -232,8 +234,9 @@ TEST_CASE("relocatable: distances and places up to the last that fit") {
   CHECK(refusal_of_relocation(13, relocation_rel32, 1, 0) ==
         of_section + "relocation 4 (R_AMDGPU_REL32) at offset 13 reaches beyond the 16 bytes of the section");
   CHECK(refusal_of_relocation(~std::uint64_t{0}, relocation_rel32, 1, 0) ==
-        of_section + "relocation 4 (R_AMDGPU_REL32) at offset 18446744073709551615 reaches beyond the 16 bytes of the "
-                     "section");
+        of_section +
+            "relocation 4 (R_AMDGPU_REL32) at offset 18446744073709551615 reaches beyond the 16 bytes of the "
+            "section");
 }
 
 TEST_CASE("relocatable: a relocation's symbol and tables must be there") {

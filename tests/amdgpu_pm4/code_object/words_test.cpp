@@ -95,9 +95,9 @@ TEST_CASE("dispatch: local memory begins at a multiple of 16, or of what it poin
     std::uint32_t own, alignment;
     std::uint64_t asked, bytes;  // beside the kernel's own
   };
-  const Row rows[] = {{0, 1, 0, 0},      {0, 1, 5, 5},     {1, 1, 5, 20},   {15, 8, 1, 2},   {16, 16, 4, 4},
-                      {17, 16, 4, 19},   {16, 32, 4, 20},  {32, 32, 4, 4},  {33, 32, 4, 35}, {100, 128, 8, 36},
-                      {128, 128, 8, 8}};
+  const Row rows[] = {{0, 1, 0, 0},    {0, 1, 5, 5},      {1, 1, 5, 20},   {15, 8, 1, 2},
+                      {16, 16, 4, 4},  {17, 16, 4, 19},   {16, 32, 4, 20}, {32, 32, 4, 4},
+                      {33, 32, 4, 35}, {100, 128, 8, 36}, {128, 128, 8, 8}};
   for (const Row& row : rows) {
     KernelCode kernel;
     kernel.lds_bytes = row.own;
@@ -165,8 +165,7 @@ TEST_CASE("dispatch: only targets of two generations are dispatched to") {
     object.target = target;
     CHECK(check_dispatch(object, object.kernels[0]).ok() == offered);
   }
-  CHECK(target_names() ==
-        "gfx1030, gfx1100, gfx1101, gfx1102, gfx1103, gfx1150, gfx1151, gfx1152, gfx1200, gfx1201");
+  CHECK(target_names() == "gfx1030, gfx1100, gfx1101, gfx1102, gfx1103, gfx1150, gfx1151, gfx1152, gfx1200, gfx1201");
   CHECK(to_string(static_cast<Target>(11)) == "invalid");
   CHECK(to_string(UserSgpr::private_segment_size) == "private_segment_size");
   CHECK(to_string(static_cast<UserSgpr>(8)) == "invalid");
@@ -175,9 +174,9 @@ TEST_CASE("dispatch: only targets of two generations are dispatched to") {
 }
 
 TEST_CASE("dispatch: numbers of values that a kernel does not take are named, whichever they are") {
-  const CodeObject object = object_with({argument_of(ArgumentKind::global_buffer, 0, 8),
-                                         argument_of(ArgumentKind::by_value, 8, 4, "a"),
-                                         argument_of(ArgumentKind::local_pointer, 12, 4)});
+  const CodeObject object =
+      object_with({argument_of(ArgumentKind::global_buffer, 0, 8), argument_of(ArgumentKind::by_value, 8, 4, "a"),
+                   argument_of(ArgumentKind::local_pointer, 12, 4)});
   const KernelCode& kernel = object.kernels[0];
   const std::uint64_t numbers[] = {0x1000, 0x2000};
   const std::byte bytes[8]{};
@@ -208,8 +207,8 @@ TEST_CASE("dispatch: numbers of values that a kernel does not take are named, wh
 }
 
 TEST_CASE("dispatch: an object in words, every line") {
-  CodeObject object = object_with({argument_of(ArgumentKind::global_buffer, 0, 8, "x"),
-                                   argument_of(ArgumentKind::hidden_grid_dims, 8, 2)});
+  CodeObject object = object_with(
+      {argument_of(ArgumentKind::global_buffer, 0, 8, "x"), argument_of(ArgumentKind::hidden_grid_dims, 8, 2)});
   object.image.resize(512);
   KernelCode& kernel = object.kernels[0];
   kernel.wave_lanes = 64;

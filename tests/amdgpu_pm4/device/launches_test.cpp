@@ -42,7 +42,8 @@ struct CorpusDevice {
     REQUIRE(made);
     return std::move(*made);
   }
-  std::unique_ptr<Program> program(const std::string& file, const std::string& entry, std::vector<Access> bindings) const {
+  std::unique_ptr<Program> program(const std::string& file, const std::string& entry,
+                                   std::vector<Access> bindings) const {
     KernelSource source;
     source.dialect = Dialect::opencl_c;
     source.text = file;
@@ -143,7 +144,8 @@ TEST_CASE("launches: a part of a buffer is as large as the buffer at most, and o
 TEST_CASE("launches: a pass that is not complete is refused by what it lacks") {
   const CorpusDevice d, other;
   const auto program = d.scaling(), foreign = other.scaling();
-  const auto x = d.buffer(BufferUsage::upload), y = d.buffer(BufferUsage::storage), a = d.buffer(BufferUsage::upload, 4);
+  const auto x = d.buffer(BufferUsage::upload), y = d.buffer(BufferUsage::storage),
+             a = d.buffer(BufferUsage::upload, 4);
   const auto theirs = other.buffer(BufferUsage::storage);
   const std::array<Buffer*, 3> good{x.get(), y.get(), a.get()};
   const PassLaunch fits{program.get(), good, {1, 1, 1}};
@@ -169,7 +171,8 @@ TEST_CASE("launches: a pass that is not complete is refused by what it lacks") {
 TEST_CASE("launches: what a pass writes and what it takes by value is bound to buffers of the right kind and size") {
   const CorpusDevice d;
   const auto program = d.scaling();
-  const auto x = d.buffer(BufferUsage::upload), y = d.buffer(BufferUsage::storage), a = d.buffer(BufferUsage::upload, 4);
+  const auto x = d.buffer(BufferUsage::upload), y = d.buffer(BufferUsage::storage),
+             a = d.buffer(BufferUsage::upload, 4);
   const auto with = [&](std::size_t at, BufferUsage usage, std::uint64_t bytes) {
     const auto made = d.buffer(usage, bytes);
     std::array<Buffer*, 3> bindings{x.get(), y.get(), a.get()};
@@ -177,7 +180,8 @@ TEST_CASE("launches: what a pass writes and what it takes by value is bound to b
     return d.refusal({{program.get(), bindings, {1, 1, 1}}});
   };
   const std::string begin = "invalid_argument: amdgpu:3: pass 0: binding ";
-  for (const BufferUsage usage : {BufferUsage::upload, BufferUsage::constant, BufferUsage::storage, BufferUsage::readback}) {
+  for (const BufferUsage usage :
+       {BufferUsage::upload, BufferUsage::constant, BufferUsage::storage, BufferUsage::readback}) {
     const bool written = usage == BufferUsage::storage || usage == BufferUsage::readback;
     CHECK(with(0, usage, 256) == "it ran");
     CHECK(with(1, usage, 256) ==
@@ -192,7 +196,8 @@ TEST_CASE("launches: what a pass writes and what it takes by value is bound to b
 TEST_CASE("launches: a grid has 1 to the most of each axis, or nothing at all") {
   const CorpusDevice d;
   const auto program = d.scaling();
-  const auto x = d.buffer(BufferUsage::upload), y = d.buffer(BufferUsage::storage), a = d.buffer(BufferUsage::upload, 4);
+  const auto x = d.buffer(BufferUsage::upload), y = d.buffer(BufferUsage::storage),
+             a = d.buffer(BufferUsage::upload, 4);
   const std::array<Buffer*, 3> bindings{x.get(), y.get(), a.get()};
   const auto with = [&](std::array<std::uint32_t, 3> grid) { return d.refusal({{program.get(), bindings, grid}}); };
   const std::string begin = "invalid_argument: amdgpu:3: pass 0: grid ";
@@ -292,10 +297,10 @@ TEST_CASE("launches: a device in words and numbers") {
   CHECK(info.roof_gflops == Approx(58269.696));  // 2 * 96 * 128 * 2.371 GHz
   CHECK(info.driver_identity == std::vector<std::pair<std::string, std::string>>{{"toolchain", "clang"}});
   CHECK(info.speed_identity == std::vector<std::pair<std::string, std::string>>{{"revision", "1"},
-                                                                                 {"compute_units", "96"},
-                                                                                 {"simulated", "no"},
-                                                                                 {"kernel", "amdgpu 3.54.0"},
-                                                                                 {"libdrm", "fake"}});
+                                                                                {"compute_units", "96"},
+                                                                                {"simulated", "no"},
+                                                                                {"kernel", "amdgpu 3.54.0"},
+                                                                                {"libdrm", "fake"}});
   facts.marketing_name.clear();
   const DeviceInfo other = describe_device(simulated, facts, *chip, "clang");
   CHECK(other.kind == DeviceKind::simulated);

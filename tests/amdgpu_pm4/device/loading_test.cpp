@@ -46,12 +46,14 @@ TEST_CASE("loading: a kernel fits its source, or both sides are named") {
         "invalid_argument: the code object has no kernel 'work': expected one of saxpy");
   CHECK(refusal_of_object("readable-relocated", source_of("main", three)) ==
         "invalid_argument: the code object has no kernel 'main': expected one of first, second");
-  CHECK(refusal_of_object(file, source_of("saxpy", three, {32, 1, 1})) ==
-        "invalid_argument: workgroup: kernel 'saxpy' declares 64x1x1 by reqd_work_group_size, expected 32x1x1 as in the "
-        "job");
-  CHECK(refusal_of_object(file, source_of("saxpy", three, {64, 1, 2})) ==
-        "invalid_argument: workgroup: kernel 'saxpy' declares 64x1x1 by reqd_work_group_size, expected 64x1x2 as in the "
-        "job");
+  CHECK(
+      refusal_of_object(file, source_of("saxpy", three, {32, 1, 1})) ==
+      "invalid_argument: workgroup: kernel 'saxpy' declares 64x1x1 by reqd_work_group_size, expected 32x1x1 as in the "
+      "job");
+  CHECK(
+      refusal_of_object(file, source_of("saxpy", three, {64, 1, 2})) ==
+      "invalid_argument: workgroup: kernel 'saxpy' declares 64x1x1 by reqd_work_group_size, expected 64x1x2 as in the "
+      "job");
   for (const std::size_t count : {0u, 2u, 4u}) {
     std::vector<Access> bindings = three;
     bindings.resize(count, Access::read);
@@ -68,7 +70,8 @@ TEST_CASE("loading: a kernel fits its source, or both sides are named") {
 }
 
 TEST_CASE("loading: the interface of a kernel is its arguments in order, hidden ones left out") {
-  const auto checked = check_kernel(source_of("saxpy", three), ObjectFile::named("readable-gfx1100").bytes, Target::gfx1100);
+  const auto checked =
+      check_kernel(source_of("saxpy", three), ObjectFile::named("readable-gfx1100").bytes, Target::gfx1100);
   REQUIRE(checked);
   CHECK(checked->by_value == std::vector<std::uint32_t>{0, 0, 4});
   CHECK(checked->workgroup == std::array<std::uint32_t, 3>{64, 1, 1});
@@ -85,9 +88,8 @@ TEST_CASE("loading: the interface of a kernel is its arguments in order, hidden 
     CHECK(resources[i].bytes == (i == 2 ? 4 : 0));
     CHECK(resources[i].array_stride == 0);
   }
-  const auto second =
-      check_kernel(source_of("second", {Access::write}, {64, 1, 1}), ObjectFile::named("readable-relocated").bytes,
-                   Target::gfx1100);
+  const auto second = check_kernel(source_of("second", {Access::write}, {64, 1, 1}),
+                                   ObjectFile::named("readable-relocated").bytes, Target::gfx1100);
   INFO((second ? std::string() : second.error().text()));
   REQUIRE(second);
   CHECK(second->by_value.empty());
@@ -194,8 +196,7 @@ TEST_CASE("loading: a device that only builds says of everything else that it ca
   source.text = "wrong";
   CHECK(device.build(source).error().text() == "invalid_argument: amdgpu:gfx1032: no such text");
   source.dialect = Dialect::code_object;
-  CHECK(device.build(source).error().text() ==
-        "unsupported: amdgpu:gfx1032: source in code_object, expected opencl_c");
+  CHECK(device.build(source).error().text() == "unsupported: amdgpu:gfx1032: source in code_object, expected opencl_c");
   const std::string cannot = "unsupported: amdgpu:gfx1032: this device only builds programs and cannot run them";
   CHECK(device.create_buffer({}).error().text() == cannot);
   const PassLaunch nothing{program->get(), {}, PassLaunch::nothing}, something{program->get(), {}, {1, 1, 1}};

@@ -53,11 +53,17 @@ TEST_CASE("pm4 recipe: each refusal of a kernel names both sides") {
       {[](K& k, P&) { k.rsrc1 |= 32; },
        "corrupt: kernel saxpy: PGM_RSRC1.VGPRS is 32, expected at most 31 for waves of 32 lanes"},
       {[](K& k, P&) { k.rsrc1 |= 63, k.wave_lanes = 64; }, "recorded"},
-      {[](K& k, P&) { k.user_sgpr_slots.push_back({UserSgpr::queue_pointer, 2, 2}); },
+      {[](K& k, P&) {
+         k.user_sgpr_slots.push_back({UserSgpr::queue_pointer, 2, 2});
+       },
        "unsupported: kernel saxpy: queue_pointer in user SGPRs is not supported"},
-      {[](K& k, P&) { k.user_sgpr_slots.push_back({UserSgpr::dispatch_pointer, 2, 2}); },
+      {[](K& k, P&) {
+         k.user_sgpr_slots.push_back({UserSgpr::dispatch_pointer, 2, 2});
+       },
        "unsupported: kernel saxpy: dispatch_pointer in user SGPRs is not supported"},
-      {[](K& k, P&) { k.user_sgpr_slots.push_back({UserSgpr::dispatch_id, 2, 2}); },
+      {[](K& k, P&) {
+         k.user_sgpr_slots.push_back({UserSgpr::dispatch_id, 2, 2});
+       },
        "unsupported: kernel saxpy: dispatch_id in user SGPRs is not supported"},
       {[](K& k, P&) { k.user_sgpr_slots[0].first = 14; }, "recorded"},
       {[](K& k, P&) { k.user_sgpr_slots[0].first = 15; },
@@ -85,20 +91,48 @@ TEST_CASE("pm4 recipe: each refusal of a place names both sides") {
       {[](K&, P& p) { p.image_va = 0; }, "recorded"},  // the entry is at 256
       {[](K&, P& p) { p.image_va = 1; }, begin + "code address is 257, expected a multiple of 256"},
       {[](K&, P& p) { p.image_va = ~std::uint64_t{0xFF}; }, begin + "code address is 0, expected a multiple of 256"},
-      {[](K&, P& p) { p.workgroup = {0, 1, 1}; }, begin + "workgroup 0x1x1: each size must be 1 to 1024"},
-      {[](K&, P& p) { p.workgroup = {1, 1, 0}; }, begin + "workgroup 1x1x0: each size must be 1 to 1024"},
-      {[](K&, P& p) { p.workgroup = {1, 1025, 1}; }, begin + "workgroup 1x1025x1: each size must be 1 to 1024"},
-      {[](K&, P& p) { p.workgroup = {1, 1024, 1}; }, "recorded"},
-      {[](K&, P& p) { p.workgroup = {1024, 1024, 1024}; },
+      {[](K&, P& p) {
+         p.workgroup = {0, 1, 1};
+       },
+       begin + "workgroup 0x1x1: each size must be 1 to 1024"},
+      {[](K&, P& p) {
+         p.workgroup = {1, 1, 0};
+       },
+       begin + "workgroup 1x1x0: each size must be 1 to 1024"},
+      {[](K&, P& p) {
+         p.workgroup = {1, 1025, 1};
+       },
+       begin + "workgroup 1x1025x1: each size must be 1 to 1024"},
+      {[](K&, P& p) {
+         p.workgroup = {1, 1024, 1};
+       },
+       "recorded"},
+      {[](K&, P& p) {
+         p.workgroup = {1024, 1024, 1024};
+       },
        begin + "workgroup 1024x1024x1024 has 1073741824 lanes, expected at most 1024"},
-      {[](K&, P& p) { p.workgroup = {41, 5, 5}; }, begin + "workgroup 41x5x5 has 1025 lanes, expected at most 1024"},
+      {[](K&, P& p) {
+         p.workgroup = {41, 5, 5};
+       },
+       begin + "workgroup 41x5x5 has 1025 lanes, expected at most 1024"},
       {[](K& k, P&) { k.max_workgroup_lanes = 64; }, "recorded"},
       {[](K& k, P&) { k.max_workgroup_lanes = 63; }, begin + "workgroup 64x1x1 has 64 lanes, expected at most 63"},
-      {[](K& k, P& p) { k.max_workgroup_lanes = 0, p.workgroup = {1024, 1, 1}; }, "recorded"},
-      {[](K& k, P& p) { k.max_workgroup_lanes = 2000, p.workgroup = {1024, 2, 1}; },
+      {[](K& k, P& p) {
+         k.max_workgroup_lanes = 0, p.workgroup = {1024, 1, 1};
+       },
+       "recorded"},
+      {[](K& k, P& p) {
+         k.max_workgroup_lanes = 2000, p.workgroup = {1024, 2, 1};
+       },
        begin + "workgroup 1024x2x1 has 2048 lanes, expected at most 1024"},
-      {[](K& k, P&) { k.required_workgroup = {64, 1, 1}; }, "recorded"},
-      {[](K& k, P&) { k.required_workgroup = {64, 1, 2}; }, begin + "workgroup 64x1x1, expected 64x1x2"},
+      {[](K& k, P&) {
+         k.required_workgroup = {64, 1, 1};
+       },
+       "recorded"},
+      {[](K& k, P&) {
+         k.required_workgroup = {64, 1, 2};
+       },
+       begin + "workgroup 64x1x1, expected 64x1x2"},
       {[](K& k, P& p) { k.lds_bytes = 65535, p.dynamic_lds_bytes = 1; }, "recorded"},
       {[](K& k, P& p) { k.lds_bytes = 65536, p.dynamic_lds_bytes = 1; },
        begin + "65537 bytes of LDS, expected at most 65536"},
@@ -112,8 +146,15 @@ TEST_CASE("pm4 recipe: local memory is counted in units of 512 bytes, its own an
   struct Row {
     std::uint32_t own, added, units;
   };
-  for (const Row& row : {Row{0, 0, 0}, {1, 0, 1}, {0, 1, 1}, {512, 0, 1}, {513, 0, 2}, {511, 1, 1}, {512, 1, 2},
-                         {1024, 512, 3}, {65536, 0, 128}}) {
+  for (const Row& row : {Row{0, 0, 0},
+                         {1, 0, 1},
+                         {0, 1, 1},
+                         {512, 0, 1},
+                         {513, 0, 2},
+                         {511, 1, 1},
+                         {512, 1, 2},
+                         {1024, 512, 3},
+                         {65536, 0, 128}}) {
     INFO(row.own << " and " << row.added);
     CHECK(dword_of(rsrc2_at, navi31, [&row](KernelCode& kernel, DispatchPlace& place) {
             kernel.lds_bytes = row.own;
@@ -128,10 +169,20 @@ TEST_CASE("pm4 recipe: the limits register by the waves of a workgroup and the u
     std::uint32_t lanes, value;
   };
   const DeviceShape odd{Generation::gfx11, 6, 90}, one{Generation::gfx11, 1, 90}, none{Generation::gfx11, 0, 90};
-  const Row rows[] = {{navi31, 1, 0x01000000},  {navi31, 32, 0x01000000},  {navi31, 33, 0},          {navi31, 64, 0},
-                      {navi31, 96, 0},          {navi31, 97, 0x00400000},  {navi31, 128, 0x00400000}, {navi31, 129, 0},
-                      {navi31, 256, 0x00400000}, {odd, 32, 0x01800000},    {odd, 64, 0},             {odd, 128, 0x00400000},
-                      {one, 32, 0x01800000},    {none, 32, 0x01000000}};
+  const Row rows[] = {{navi31, 1, 0x01000000},
+                      {navi31, 32, 0x01000000},
+                      {navi31, 33, 0},
+                      {navi31, 64, 0},
+                      {navi31, 96, 0},
+                      {navi31, 97, 0x00400000},
+                      {navi31, 128, 0x00400000},
+                      {navi31, 129, 0},
+                      {navi31, 256, 0x00400000},
+                      {odd, 32, 0x01800000},
+                      {odd, 64, 0},
+                      {odd, 128, 0x00400000},
+                      {one, 32, 0x01800000},
+                      {none, 32, 0x01000000}};
   for (const Row& row : rows) {
     INFO(row.shape.shader_engines << " engines, " << row.lanes << " lanes");
     CHECK(dword_of(limits_at, row.shape, [&row](KernelCode&, DispatchPlace& place) {
@@ -148,14 +199,22 @@ TEST_CASE("pm4 recipe: a scratch ring by bytes a lane, up to the largest slot") 
   };
   const DeviceShape small{Generation::gfx11, 0, 2}, empty{Generation::gfx11, 6, 0}, older{Generation::gfx10_3, 8, 127};
   const DeviceShape oldest{Generation::gfx10_3, 8, 128};
-  const Row rows[] = {{navi31, 1, 32, 512, 1, 786432},         {navi31, 8, 32, 512, 1, 786432},
-                      {navi31, 9, 32, 512, 3, 2359296},        {navi31, 16, 32, 512, 3, 2359296},
-                      {navi31, 24, 32, 512, 3, 2359296},       {navi31, 25, 32, 512, 5, 3932160},
-                      {navi31, 4, 64, 512, 1, 786432},         {navi31, 5, 64, 512, 3, 2359296},
-                      {navi31, 262136, 32, 512, 32767, 25769017344}, {small, 1, 32, 64, 1, 16384},
-                      {empty, 1, 32, 1, 1, 1536},              {navi21, 32, 32, 2560, 1, 2621440},
-                      {navi21, 33, 32, 2560, 3, 7864320},      {older, 1, 32, 4064, 1, 4161536},
-                      {oldest, 1, 32, 4095, 1, 4193280},       {navi21, 262112, 32, 2560, 8191, 21472215040}};
+  const Row rows[] = {{navi31, 1, 32, 512, 1, 786432},
+                      {navi31, 8, 32, 512, 1, 786432},
+                      {navi31, 9, 32, 512, 3, 2359296},
+                      {navi31, 16, 32, 512, 3, 2359296},
+                      {navi31, 24, 32, 512, 3, 2359296},
+                      {navi31, 25, 32, 512, 5, 3932160},
+                      {navi31, 4, 64, 512, 1, 786432},
+                      {navi31, 5, 64, 512, 3, 2359296},
+                      {navi31, 262136, 32, 512, 32767, 25769017344},
+                      {small, 1, 32, 64, 1, 16384},
+                      {empty, 1, 32, 1, 1, 1536},
+                      {navi21, 32, 32, 2560, 1, 2621440},
+                      {navi21, 33, 32, 2560, 3, 7864320},
+                      {older, 1, 32, 4064, 1, 4161536},
+                      {oldest, 1, 32, 4095, 1, 4193280},
+                      {navi21, 262112, 32, 2560, 8191, 21472215040}};
   for (const Row& row : rows) {
     INFO(row.shape.compute_units << " units, " << row.bytes << " bytes a lane");
     const auto ring = scratch_ring(row.shape, row.bytes, row.lanes);
@@ -164,9 +223,11 @@ TEST_CASE("pm4 recipe: a scratch ring by bytes a lane, up to the largest slot") 
     CHECK(ring->bytes == row.ring);
   }
   CHECK(scratch_ring(navi31, 262137, 32).error().text() ==
-        "unsupported: scratch of 262137 bytes per lane: a wave of 32 lanes needs 8388384 bytes, expected at most 8388352");
+        "unsupported: scratch of 262137 bytes per lane: a wave of 32 lanes needs 8388384 bytes, expected at most "
+        "8388352");
   CHECK(scratch_ring(navi21, 262113, 32).error().text() ==
-        "unsupported: scratch of 262113 bytes per lane: a wave of 32 lanes needs 8387616 bytes, expected at most 8387584");
+        "unsupported: scratch of 262113 bytes per lane: a wave of 32 lanes needs 8387616 bytes, expected at most "
+        "8387584");
 }
 
 TEST_CASE("pm4 recipe: the resource of scratch memory has the address and the wave's stride") {
@@ -183,13 +244,12 @@ TEST_CASE("pm4 recipe: what a workgroup asks of one SIMD, and whether that fits"
     std::uint32_t waves, vgprs;
   };
   constexpr VectorRegisters more{1536, 24}, fewer{1024, 16};
-  const Row rows[] = {{0, 0, 1, 32, more, 1, 24},           {0, 0, 64, 32, more, 1, 24},
-                      {0, 0, 65, 32, more, 2, 48},          {0, 0, 1024, 32, more, 16, 384},
-                      {pair, 0, 1024, 32, more, 8, 192},    {pair, 0, 128, 32, more, 1, 24},
-                      {pair, 0, 129, 32, more, 2, 48},      {pair, 0, 1024, 64, more, 4, 96},
-                      {2, 0, 64, 32, more, 1, 24},          {3, 0, 64, 32, more, 1, 48},
-                      {1, 0, 64, 32, fewer, 1, 16},         {2, 0, 64, 32, fewer, 1, 32},
-                      {63, 0, 128, 64, fewer, 1, 512},      {1, 2, 128, 64, fewer, 1, 32}};
+  const Row rows[] = {
+      {0, 0, 1, 32, more, 1, 24},      {0, 0, 64, 32, more, 1, 24},       {0, 0, 65, 32, more, 2, 48},
+      {0, 0, 1024, 32, more, 16, 384}, {pair, 0, 1024, 32, more, 8, 192}, {pair, 0, 128, 32, more, 1, 24},
+      {pair, 0, 129, 32, more, 2, 48}, {pair, 0, 1024, 64, more, 4, 96},  {2, 0, 64, 32, more, 1, 24},
+      {3, 0, 64, 32, more, 1, 48},     {1, 0, 64, 32, fewer, 1, 16},      {2, 0, 64, 32, fewer, 1, 32},
+      {63, 0, 128, 64, fewer, 1, 512}, {1, 2, 128, 64, fewer, 1, 32}};
   for (const Row& row : rows) {
     INFO(row.rsrc1 << ", " << row.lanes << " lanes");
     const GroupLoad load = group_load(row.rsrc1, row.rsrc3, row.lanes, row.wave_lanes, row.registers);

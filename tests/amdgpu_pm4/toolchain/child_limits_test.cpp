@@ -86,8 +86,7 @@ TEST_CASE("child limits: a deadline that has passed ends every child at once") {
   ChildRequest request;
   request.program = path;
   request.deadline = long_ago();
-  CHECK(run_child(request).error().text() ==
-        "timeout: " + path + " did not finish before the deadline and was ended");
+  CHECK(run_child(request).error().text() == "timeout: " + path + " did not finish before the deadline and was ended");
   ChildClang clang(stamp_of(path), "a clang version", {});
   OpenClText text{"text"};
   text.name = "k.cl";
@@ -129,8 +128,7 @@ TEST_CASE("child limits: a compiler is the first program of its name that can be
   CHECK(find_compiler("clang", b + ":" + a)->path == in_b);
   CHECK(find_compiler("clang", ":" + b + ":")->path == in_b);
   std::filesystem::create_directory(first.folder() / "folder");
-  CHECK(find_compiler("folder", a).error().text() ==
-        "unavailable: OpenCL C compiler 'folder' was not found in " + a);
+  CHECK(find_compiler("folder", a).error().text() == "unavailable: OpenCL C compiler 'folder' was not found in " + a);
   CHECK(find_compiler("clang-20", a + ":relative:" + b).error().text() ==
         "unavailable: OpenCL C compiler 'clang-20' was not found in " + a + ", " + b);
   CHECK(find_compiler("clang", "relative").error().text() ==

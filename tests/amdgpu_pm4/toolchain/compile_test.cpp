@@ -18,7 +18,8 @@ using Answer = std::function<Result<Compiled>(const OpenClText& text, Target tar
 
 class AnsweringToolchain final : public Toolchain {
  public:
-  AnsweringToolchain(DeviceLibrary library, Answer answer) : Toolchain(std::move(library)), answer_(std::move(answer)) {}
+  AnsweringToolchain(DeviceLibrary library, Answer answer)
+      : Toolchain(std::move(library)), answer_(std::move(answer)) {}
 
   const std::string& version() const noexcept override { return version_; }
   Result<Compiled> compile(const OpenClText& text, Target target, Deadline deadline) noexcept override {
@@ -62,8 +63,9 @@ TEST_CASE("compile: once more with the library, where something is undeclared wi
                       {false, false, StatusCode::invalid_argument, undeclared, {false}},
                       {false, true, StatusCode::invalid_argument, undeclared, {true}}};
   for (const Row& row : rows) {
-    AnsweringToolchain clang(row.has_library ? some_library() : no_library(),
-                             [&row](const OpenClText&, Target) { return Status{row.code, row.said}; });
+    AnsweringToolchain clang(row.has_library ? some_library() : no_library(), [&row](const OpenClText&, Target) {
+      return Status{row.code, row.said};
+    });
     OpenClText text{"text"};
     text.calls_library = row.calls_library;
     const auto compiled = compile_text(clang, text, Target::gfx1100, soon());
@@ -224,7 +226,8 @@ TEST_CASE("compile: the arguments, word by word") {
   for (const char* const file :
        {"opencl", "ocml", "ockl", "oclc_abi_version_500", "oclc_correctly_rounded_sqrt_on", "oclc_daz_opt_off",
         "oclc_finite_only_off", "oclc_unsafe_math_off", "oclc_wavefrontsize64_off", "oclc_isa_version_1036"}) {
-    linked.insert(linked.end(), {"-Xclang", "-mlink-builtin-bitcode", "-Xclang", "/folder/" + std::string(file) + ".bc"});
+    linked.insert(linked.end(),
+                  {"-Xclang", "-mlink-builtin-bitcode", "-Xclang", "/folder/" + std::string(file) + ".bc"});
   }
   CHECK(clang_arguments(Target::gfx1100, some_library()) == linked);
   const Answer none = [](const OpenClText&, Target) { return invalid_argument("none"); };

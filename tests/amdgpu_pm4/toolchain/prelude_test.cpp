@@ -48,13 +48,13 @@ TEST_CASE("prelude: a name asks for its parts, and for them without the digits a
 }
 
 TEST_CASE("prelude: a number of double is told at any place of the text") {
-  for (const char* const text : {"0.", ".0", "0.0", "00.5", "1e0", "1E9", "9.9", "0X1P3", "0x.8p1", "1e+9;", "1.0l", "1.0L",
-                                 "-.5", "1.5*x", "(1.)"}) {
+  for (const char* const text : {"0.", ".0", "0.0", "00.5", "1e0", "1E9", "9.9", "0X1P3", "0x.8p1", "1e+9;", "1.0l",
+                                 "1.0L", "-.5", "1.5*x", "(1.)"}) {
     INFO(text);
     CHECK(uses_of(text).find("KILN_USES_double_literal 1") != std::string::npos);
   }
-  for (const char* const text : {"0", "9", "10", "0xE", "0x1e", "1u", "1ul", "a1", "e1", "_1e5", "1.0f", "1.0F", ".5h", ".5H",
-                                 "0x1p3F", "1-e", "1+2", "a.b"}) {
+  for (const char* const text : {"0", "9", "10", "0xE", "0x1e", "1u", "1ul", "a1", "e1", "_1e5", "1.0f", "1.0F", ".5h",
+                                 ".5H", "0x1p3F", "1-e", "1+2", "a.b"}) {
     INFO(text);
     CHECK(uses_of(text).find("double_literal") == std::string::npos);
   }
@@ -80,8 +80,8 @@ TEST_CASE("prelude: each conversion with saturation and each one to half is corr
       CHECK(corrections_for(half) == "#define " + half + "(...) " + half + "(kiln_in_half_(__VA_ARGS__))\n");
     }
   }
-  for (const char* const right : {"convert_uchar_sat", "convert_ulong4_sat", "convert_float", "convert_int", "convert_half5",
-                                  "convert_int_sat_rtx", "convert_int1_sat", ""}) {
+  for (const char* const right : {"convert_uchar_sat", "convert_ulong4_sat", "convert_float", "convert_int",
+                                  "convert_half5", "convert_int_sat_rtx", "convert_int1_sat", ""}) {
     CHECK(corrections_for(right) == "");
   }
   const std::string all = corrections_for("a ## b");
@@ -95,8 +95,8 @@ TEST_CASE("prelude: what is not offered is declared so that each use is an error
   CHECK(refusals_for("") == "");
   CHECK(refusals_for("a + b") == "");
   CHECK(refusals_for("printf") == enabled + function("printf", "printf") + disabled);
-  CHECK(refusals_for("to_local(a)") == enabled + function("kiln_no_to_local", "to_local") + disabled +
-                                           "#define to_local kiln_no_to_local\n");
+  CHECK(refusals_for("to_local(a)") ==
+        enabled + function("kiln_no_to_local", "to_local") + disabled + "#define to_local kiln_no_to_local\n");
   CHECK(refusals_for("image2d_t") ==
         "typedef struct { int none; } kiln_no_image2d_t __attribute__((unavailable(\"image2d_t is not offered\")));\n"
         "#define image2d_t kiln_no_image2d_t\n");
@@ -126,19 +126,47 @@ TEST_CASE("prelude: it is a text of its own") {
 }
 
 TEST_CASE("prelude: what it defines is no call of the library") {
-  for (const char* const name :
-       {"sub_group_reduce_add", "sub_group_reduce_min", "sub_group_reduce_max", "sub_group_scan_inclusive_add",
-        "sub_group_scan_inclusive_min", "sub_group_scan_inclusive_max", "sub_group_scan_exclusive_add",
-        "sub_group_scan_exclusive_min", "sub_group_scan_exclusive_max", "atomic_add", "atomic_sub", "atomic_min",
-        "atomic_max", "atomic_and", "atomic_or", "atomic_xor", "atomic_inc", "atomic_load", "atomic_load_explicit",
-        "atomic_flag_clear", "work_group_barrier", "barrier", "get_global_id", "fma", "if", "for", "while", "switch",
-        "return", "sizeof", "vec_type_hint", "work_group_size_hint", "reqd_work_group_size", "aligned", "__attribute__"}) {
+  for (const char* const name : {"sub_group_reduce_add",
+                                 "sub_group_reduce_min",
+                                 "sub_group_reduce_max",
+                                 "sub_group_scan_inclusive_add",
+                                 "sub_group_scan_inclusive_min",
+                                 "sub_group_scan_inclusive_max",
+                                 "sub_group_scan_exclusive_add",
+                                 "sub_group_scan_exclusive_min",
+                                 "sub_group_scan_exclusive_max",
+                                 "atomic_add",
+                                 "atomic_sub",
+                                 "atomic_min",
+                                 "atomic_max",
+                                 "atomic_and",
+                                 "atomic_or",
+                                 "atomic_xor",
+                                 "atomic_inc",
+                                 "atomic_load",
+                                 "atomic_load_explicit",
+                                 "atomic_flag_clear",
+                                 "work_group_barrier",
+                                 "barrier",
+                                 "get_global_id",
+                                 "fma",
+                                 "if",
+                                 "for",
+                                 "while",
+                                 "switch",
+                                 "return",
+                                 "sizeof",
+                                 "vec_type_hint",
+                                 "work_group_size_hint",
+                                 "reqd_work_group_size",
+                                 "aligned",
+                                 "__attribute__"}) {
     INFO(name);
     CHECK_FALSE(calls_library("y = " + std::string(name) + "(x);"));
   }
-  for (const char* const name : {"tgamma", "amd_bfe", "amd_sad4", "work_group_all", "work_group_broadcast",
-                                 "work_group_reduce_max", "work_group_scan_inclusive_add", "atomic_nothing",
-                                 "sub_group_reduce_mul", "KILN_nothing"}) {
+  for (const char* const name :
+       {"tgamma", "amd_bfe", "amd_sad4", "work_group_all", "work_group_broadcast", "work_group_reduce_max",
+        "work_group_scan_inclusive_add", "atomic_nothing", "sub_group_reduce_mul", "KILN_nothing"}) {
     INFO(name);
     CHECK(calls_library("y = " + std::string(name) + "(x);"));
   }
@@ -146,17 +174,33 @@ TEST_CASE("prelude: what it defines is no call of the library") {
 
 TEST_CASE("prelude: a call is told from a declaration, and from a macro's own name and parameters") {
   for (const char* const text :
-       {"do sin(x);", "case sin(x):", "a; sin(x);", "float sin (x), sin(x);", "sin\t\v\f\r\n(x);", "sin(x)", "((sin))(x)(sin)(y)",
-        "f = (sin)(x)", "#define S(a) sin\n", "#define S(a, b sin\n#define T sin\n", "# define S sin", "#define S \\\n sin\n",
-        "#define S (sin)\n", "#define S(cos) sin\n", "#define A(sin) sin\n#define B sin\n", "#undef A\n#define B sin\n",
-        "#define A\nsin(x);", "a##b"}) {
+       {"do sin(x);", "case sin(x):", "a; sin(x);", "float sin (x), sin(x);", "sin\t\v\f\r\n(x);", "sin(x)",
+        "((sin))(x)(sin)(y)", "f = (sin)(x)", "#define S(a) sin\n", "#define S(a, b sin\n#define T sin\n",
+        "# define S sin", "#define S \\\n sin\n", "#define S (sin)\n", "#define S(cos) sin\n",
+        "#define A(sin) sin\n#define B sin\n", "#undef A\n#define B sin\n", "#define A\nsin(x);", "a##b"}) {
     INFO(text);
     CHECK(calls_library(text));
   }
-  for (const char* const text :
-       {"", "sin", "sin;", "sin[0]", "(sin)", "(sin);", "(sin)[1]", "sin)(x)", "float sin(x)", "float\n\tsin(x)", "#undef sin\n",
-        "#if sin(x)\n", "#define sin\n", "#define sin(x) x\n", "#define S(sin) sin\n", "#define S(a, sin) a sin(sin)\n",
-        "#define S 1 \\\n + 2\n", "#pragma sin(x)\n", "#define S(sin, cos) cos \\\n sin\n", "#ifdef A\n#define sin 1\n"}) {
+  for (const char* const text : {"",
+                                 "sin",
+                                 "sin;",
+                                 "sin[0]",
+                                 "(sin)",
+                                 "(sin);",
+                                 "(sin)[1]",
+                                 "sin)(x)",
+                                 "float sin(x)",
+                                 "float\n\tsin(x)",
+                                 "#undef sin\n",
+                                 "#if sin(x)\n",
+                                 "#define sin\n",
+                                 "#define sin(x) x\n",
+                                 "#define S(sin) sin\n",
+                                 "#define S(a, sin) a sin(sin)\n",
+                                 "#define S 1 \\\n + 2\n",
+                                 "#pragma sin(x)\n",
+                                 "#define S(sin, cos) cos \\\n sin\n",
+                                 "#ifdef A\n#define sin 1\n"}) {
     INFO(text);
     CHECK_FALSE(calls_library(text));
   }

@@ -59,8 +59,8 @@ TEST_CASE("text edges: an include is found on its line, whatever blanks stand ar
   CHECK(line("%: include <a>") == "unsupported: k.cl:1:");
   CHECK(line("%:include <a>") == "unsupported: k.cl:1:");
   CHECK(line("?\?= include <a>") == "unsupported: k.cl:1:");
-  for (const char* const none : {"", "\n", "#", "#\n", "%include <a>", "?include <a>", "include <a>", "#define include 1",
-                                 "a #include <a>", "#pragma include", "\"#include <a>\""}) {
+  for (const char* const none : {"", "\n", "#", "#\n", "%include <a>", "?include <a>", "include <a>",
+                                 "#define include 1", "a #include <a>", "#pragma include", "\"#include <a>\""}) {
     INFO(none);
     CHECK(line(none) == "none");
   }
@@ -84,8 +84,9 @@ TEST_CASE("text edges: a function that is extern and inline is inline alone") {
 }
 
 TEST_CASE("text edges: names of files stand in directives at the beginning of a line alone") {
-  KernelSource source = opencl("#line 1 \"kiln-file-1\"\n #line 2 \"kiln-file-1\"\n#line 3 \"kiln-file-1\"\n"
-                               "// \"kiln-file-0\"\n#line 4 \"kiln-file-2\"\n#line 5 \"kiln-file-0\"\n");
+  KernelSource source = opencl(
+      "#line 1 \"kiln-file-1\"\n #line 2 \"kiln-file-1\"\n#line 3 \"kiln-file-1\"\n"
+      "// \"kiln-file-0\"\n#line 4 \"kiln-file-2\"\n#line 5 \"kiln-file-0\"\n");
   source.files = {"a\"b.cl", "c.h"};
   CHECK_THAT(assemble(source, "label")->text,
              EndsWith("# 1 \"a_b.cl\"\n#line 1 \"c.h\"\n #line 2 \"kiln-file-1\"\n#line 3 \"c.h\"\n"
@@ -180,14 +181,14 @@ TEST_CASE("text edges: the workgroup's attribute stands at the entry alone, wher
 }
 
 TEST_CASE("text edges: a call stands behind no member's dot or arrow, and behind no type") {
-  for (const char* const call : {"return a > f(n);", "a - f(n);", "a-> b; f(n);", "x = 1.f; f(n);", "!f(n);", "(f(n));",
-                                 "a ? f(n) : 0;", "return\tf(n);", "else f(n);", "do f(n); while (0);", "case f(1):;",
-                                 "f\t(n);", "{f(n);}"}) {
+  for (const char* const call :
+       {"return a > f(n);", "a - f(n);", "a-> b; f(n);", "x = 1.f; f(n);", "!f(n);", "(f(n));", "a ? f(n) : 0;",
+        "return\tf(n);", "else f(n);", "do f(n); while (0);", "case f(1):;", "f\t(n);", "{f(n);}"}) {
     INFO(call);
     CHECK(cycle_of_body(call) == "f.");
   }
-  for (const char* const none : {"s.f(n);", "s . f(n);", "s->f(n);", "s -> f(n);", "float f(n);", "returns f(n);",
-                                 "f;", "f", "f.n();", "ff(n);", "f_(n);", "n = f;", "f[n];"}) {
+  for (const char* const none : {"s.f(n);", "s . f(n);", "s->f(n);", "s -> f(n);", "float f(n);", "returns f(n);", "f;",
+                                 "f", "f.n();", "ff(n);", "f_(n);", "n = f;", "f[n];"}) {
     INFO(none);
     CHECK(cycle_of_body(none) == "");
   }
@@ -226,12 +227,12 @@ TEST_CASE("text edges: what a pointer points to, by every name of OpenCL C") {
     std::uint32_t bytes, components;
   };
   using E = ElementType;
-  const Row rows[] = {{"char*", E::i8, 1, 1},     {"uchar2*", E::u8, 1, 2},    {"short3*", E::i16, 2, 3},
-                      {"ushort4*", E::u16, 2, 4}, {"int8*", E::i32, 4, 8},     {"uint16*", E::u32, 4, 16},
-                      {"long*", E::i64, 8, 1},    {"ulong2*", E::u64, 8, 2},   {"half8*", E::f16, 2, 8},
-                      {"float4", E::f32, 4, 4},   {"double16*", E::f64, 8, 16}, {"float1*", E::unknown, 0, 1},
+  const Row rows[] = {{"char*", E::i8, 1, 1},        {"uchar2*", E::u8, 1, 2},       {"short3*", E::i16, 2, 3},
+                      {"ushort4*", E::u16, 2, 4},    {"int8*", E::i32, 4, 8},        {"uint16*", E::u32, 4, 16},
+                      {"long*", E::i64, 8, 1},       {"ulong2*", E::u64, 8, 2},      {"half8*", E::f16, 2, 8},
+                      {"float4", E::f32, 4, 4},      {"double16*", E::f64, 8, 16},   {"float1*", E::unknown, 0, 1},
                       {"float5*", E::unknown, 0, 1}, {"float32*", E::unknown, 0, 1}, {"void*", E::unknown, 0, 1},
-                      {"4*", E::unknown, 0, 1},   {"", E::unknown, 0, 1}};
+                      {"4*", E::unknown, 0, 1},      {"", E::unknown, 0, 1}};
   for (const Row& row : rows) {
     INFO(row.type);
     const Pointee found = pointee_of(row.type, opencl(""));

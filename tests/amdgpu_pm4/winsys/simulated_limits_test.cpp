@@ -105,8 +105,13 @@ TEST_CASE("drm winsys: buffers have whole pages, at the alignment that is asked 
   struct Row {
     std::uint64_t asked, alignment, bytes, multiple;
   };
-  for (const Row& row : {Row{1, 0, 4096, 4096}, {4095, 1, 4096, 4096}, {4096, 4096, 4096, 4096}, {4097, 0, 8192, 4096},
-                         {4096, 65536, 4096, 65536}, {1, 0, 4096, 4096}, {8193, 262144, 12288, 262144}}) {
+  for (const Row& row : {Row{1, 0, 4096, 4096},
+                         {4095, 1, 4096, 4096},
+                         {4096, 4096, 4096, 4096},
+                         {4097, 0, 8192, 4096},
+                         {4096, 65536, 4096, 65536},
+                         {1, 0, 4096, 4096},
+                         {8193, 262144, 12288, 262144}}) {
     auto made = winsys->create_buffer({row.asked, row.alignment, in_system_memory, GpuAccess::read_write});
     REQUIRE(made);
     kept.push_back(std::move(*made));
