@@ -98,8 +98,9 @@ TEST_CASE("text: numbers of double are told by their form, constants by their na
     CHECK_THAT(uses_of(text), Contains("#define KILN_USES_double_literal 1\n"));
   }
   for (const char* const text :
-       {"a * 1.5f", "2.0h", "1e3f", "1e+3f", "2e-3h", "1.F", ".5H", "0x1p3f", "0x1p-3f", "0x1e+5", "0xe1 + 10u", "0x1E", "v1.x + a.s0", "a[1].x", "M_PI_F",
-        "M_PI_H", "HALF_MAX", "FLT_MAX", "// 1.0\n", "/* 1.0 */", "\"1.0\"", "float1e3"}) {
+       {"a * 1.5f", "2.0h",    "1e3f",       "1e+3f",     "2e-3h",       "1.F",     ".5H",    "0x1p3f",
+        "0x1p-3f",  "0x1e+5",  "0xe1 + 10u", "0x1E",      "v1.x + a.s0", "a[1].x",  "M_PI_F", "M_PI_H",
+        "HALF_MAX", "FLT_MAX", "// 1.0\n",   "/* 1.0 */", "\"1.0\"",     "float1e3"}) {
     INFO(text);
     CHECK_THAT(uses_of(text), !Contains("double_literal"));
   }
