@@ -336,6 +336,62 @@ TEST_CASE("tuner: in the rounds progress tells who is the fastest there") {
   }
 }
 
+TEST_CASE("tuner: the record of a winner has the runs of its rounds, beside which the plain variant's do not count") {
+  Listed l({{"a", 1'000'000}, {"b", 1'100'000}});
+  std::map<std::string, TuningRecord> kept;
+  l.task.keep = [&](const std::vector<TuningRecord>& records) {
+    for (const TuningRecord& record : records) kept[record.variant] = record;
+  };
+  CHECK(l.run().variant == "a");  // the plain one itself
+  CHECK(kept["a"].verdict == Verdict::winner);
+  CHECK(kept["a"].wall_ns.size() == 48);
+  CHECK(kept["b"].wall_ns.size() == 48);
+  Listed failing({{"a", 1'000'000}, {"b", 1'100'000}});
+  failing.task.keep = l.task.keep;
+  failing.bench.on_measure = [&](const std::string& name) {
+    const RunCounts& runs = failing.bench.runs_of[name];
+    if (name == "a" && runs.size() == 4) {  // beside the first round
+      CHECK(runs == RunCounts{1, 4, 3, 1});
+      failing.bench.failures["a"] = corrupt("differs");
+    } else {
+      failing.bench.failures.clear();
+    }
+  };
+  CHECK(failing.run().variant == "b");
+  CHECK(kept["a"].verdict == Verdict::rejected);
+  CHECK(kept["b"].verdict == Verdict::winner);
+}
+
+TEST_CASE("tuner: where the stored winner cannot be measured the others' failures are kept all the same") {
+  Listed l({{"a", 1'000'000}, {"b", 1'100'000}, {"c", 1'200'000}});
+  l.task.won = true;
+  std::map<std::string, Verdict> kept;
+  l.task.keep = [&](const std::vector<TuningRecord>& records) {
+    for (const TuningRecord& record : records) kept[record.variant] = record.verdict;
+  };
+  l.bench.on_measure = [&](const std::string& name) {
+    if (l.bench.runs_of[name].back() != 3) return;
+    if (name == "a") l.bench.failures["a"] = unavailable("no memory");
+    if (name == "b") l.bench.failures["b"] = corrupt("differs");
+  };
+  const auto outcome = tune(l.task, l.bench, l.options);
+  REQUIRE_FALSE(outcome.has_value());
+  CHECK(outcome.error().message == "the stored winner a is kept: measurement failed: unavailable: no memory");
+  CHECK(kept == std::map<std::string, Verdict>{{"b", Verdict::rejected}, {"c", Verdict::measured}});
+}
+
+TEST_CASE("tuner: known variants of which one cannot be compared are measured again") {
+  Listed l({{"a", 1'200'000}, {"b", 1'100'000}, {"c", 1'000'000}});
+  l.options.by_agreement = true;
+  l.bench.groups = {{"a", 1}, {"b", 1}, {"c", 1}};
+  for (const char* name : {"a", "b", "c"}) l.know(name, Verdict::measured, l.bench.times[name]);
+  l.bench.failures["c"] = unavailable("no memory");
+  const TuneOutcome outcome = l.run();
+  CHECK(outcome.known == 0);
+  CHECK(outcome.candidates == 3);
+  CHECK(l.bench.asked.front() == "c");
+}
+
 TEST_CASE("tuner: which failures are the variant's own") {
   for (const StatusCode own : {StatusCode::timeout, StatusCode::device_lost, StatusCode::corrupt,
                                StatusCode::invalid_argument, StatusCode::unsupported}) {
