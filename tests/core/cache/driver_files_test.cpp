@@ -200,6 +200,31 @@ TEST_CASE("cache::driver_scratch: without the driver's index every file is found
   }
 }
 
+TEST_CASE("cache::driver_scratch: files are looked for when the driver's index counts more bytes than before") {
+  const PointedAt at;
+  const auto scratch = DriverScratch::of_process();
+  REQUIRE(scratch != nullptr);
+  const fs::path cache = at.folder / "mesa_shader_cache";
+  const auto write = [&](const char* name) {
+    fs::create_directories(cache / "aa");
+    std::ofstream(cache / "aa" / name) << "code";
+  };
+  const auto found = [&] {
+    ProgramBinary program;
+    REQUIRE(scratch->collect_new(program).ok());
+    std::vector<std::string> names;
+    for (const DriverFile& file : program.driver_files) names.push_back(file.name);
+    return names;
+  };
+  REQUIRE(fs::exists(cache / "index"));
+  write("one");
+  CHECK(found() == std::vector<std::string>{"mesa_shader_cache/aa/one"});
+  write("two");
+  CHECK(found().empty());
+  std::fstream(cache / "index", std::ios::in | std::ios::out | std::ios::binary) << "\4";  // of eight bytes
+  CHECK(found() == std::vector<std::string>{"mesa_shader_cache/aa/two"});
+}
+
 TEST_CASE("cache::driver_scratch: nothing is placed through a link, and names are checked again") {
   const PointedAt at;
   const auto scratch = DriverScratch::of_process();
