@@ -25,6 +25,7 @@ std::string layout(PageTable& table, std::uint64_t start, unsigned pages) {
   std::string text;
   for (std::uint64_t at = start; at != start + pages * page; at += page) {
     const Mapping* found = space->find(at + 5);
+    if (space->find(at) != found || space->find(at + page - 1) != found) text += "part of ";
     text += found == nullptr
                 ? "."
                 : std::to_string(found->buffer->id) + ":" + std::to_string((found->offset + at - found->start) / page);
