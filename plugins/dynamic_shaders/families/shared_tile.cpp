@@ -77,13 +77,8 @@ Status check_tile(std::string_view family, const TileExtents& t, const DeviceInf
     return does_not_fit(text_of(t.row_lanes) + " x " + text_of(t.column_lanes) + " lanes, the device takes at most " +
                         text_of(most_lanes));
   }
-  if (t.rows * t.columns > most_outputs) {
-    return does_not_fit(text_of(t.rows * t.columns) + " outputs a lane, at most " + text_of(most_outputs));
-  }
-  if (t.rows * t.columns * t.depth > most_unrolled_terms) {
-    return does_not_fit(text_of(t.rows * t.columns * t.depth) + " terms unrolled, at most " +
-                        text_of(most_unrolled_terms));
-  }
+  static_assert(16 * 16 <= most_outputs && 16 * 16 * 32 <= most_unrolled_terms,
+                "the largest tile needs checks of both");
   if (t.shared_bytes > device.max_shared_bytes) {
     return does_not_fit(text_of(t.shared_bytes) + " bytes of shared memory, the device has at most " +
                         std::to_string(device.max_shared_bytes));
