@@ -168,11 +168,11 @@ class PipelineRun final : public RecordedState {
       if (by_host) {
         argument.host = tensor.host;
       } else {
-        auto device = std::make_shared<DeviceTensor>();
-        device->bytes = bytes_of(tensor);
-        device->before = tensor.host;  // of a result, its zeros; null of an inner tensor
-        device->after = after[i];
-        argument.device = std::move(device);
+        auto on_device = std::make_shared<DeviceTensor>();
+        on_device->bytes = bytes_of(tensor);
+        on_device->before = tensor.host;  // of a result, its zeros; null of an inner tensor
+        on_device->after = after[i];
+        argument.device = std::move(on_device);
       }
       arguments_.push_back(std::move(argument));
     }
@@ -259,12 +259,12 @@ class PipelineRun final : public RecordedState {
     return requests;
   }
 
-  Result<std::shared_ptr<Recording>> record_units(const std::shared_ptr<Device>& device, Job& job) {
+  Result<std::shared_ptr<Recording>> record_units(const std::shared_ptr<Device>& on, Job& job) {
     job.generic = false;
     std::vector<RunReport> reports;
     std::vector<std::size_t> request_of_unit;
     const std::vector<RunRequest> requests = requests_of(units_, request_of_unit);
-    auto made = submissions_of(state_, requests, device, job, &reports);
+    auto made = submissions_of(state_, requests, on, job, &reports);
     if (!made) return std::move(made).error();
     job.report.flops = job.report.bytes = 0;
     std::vector<Submission> submissions;
@@ -272,15 +272,15 @@ class PipelineRun final : public RecordedState {
     reports_.assign(schedule_.steps.size(), {});
     for (std::size_t i = 0; i < units_.size(); ++i) {
       const ScheduleUnit& unit = units_[i];
-      const RunReport& report = reports[request_of_unit[i]];
+      const RunReport& of_unit = reports[request_of_unit[i]];
       Submission& added = submissions.emplace_back((*made)[request_of_unit[i]]);
       if (!unit.is_chain()) added.tensors = tensors_of_run(schedule_.runs[unit.first]);
       added.upload_outputs = request_.check != PipelineCheck::none;
-      job.report.flops += report.flops;
-      job.report.bytes += report.bytes;
+      job.report.flops += of_unit.flops;
+      job.report.bytes += of_unit.bytes;
       for (std::size_t run = unit.first; run < unit.first + unit.count; ++run) {
         const std::size_t step = schedule_.runs[run].step;
-        reports_[step] = report;
+        reports_[step] = of_unit;
         reports_[step].op = operation(schedule_.steps[step]->spec);
         reports_[step].flops = flops(schedule_.steps[step]->spec);
         if (run != unit.first) reports_[step].build_ns = 0;  // the program is counted once
@@ -300,14 +300,14 @@ class PipelineRun final : public RecordedState {
     return outcome;
   }
 
-  void describe(const Recording& made, RunReport& report) const {
-    report.variant = std::to_string(schedule_.runs.size()) + (schedule_.runs.size() == 1 ? " run" : " runs");
-    report.intermediate_bytes = made.device_bytes;
-    report.live_bytes = made.live_bytes;
-    for (const ScheduleUnit& unit : units_) report.live_bytes = std::max(report.live_bytes, unit.live_bytes);
-    report.steps.clear();
+  void describe(const Recording& made, RunReport& whole) const {
+    whole.variant = std::to_string(schedule_.runs.size()) + (schedule_.runs.size() == 1 ? " run" : " runs");
+    whole.intermediate_bytes = made.device_bytes;
+    whole.live_bytes = made.live_bytes;
+    for (const ScheduleUnit& unit : units_) whole.live_bytes = std::max(whole.live_bytes, unit.live_bytes);
+    whole.steps.clear();
     for (std::size_t i = 0; i < reports_.size(); ++i) {
-      StepReport& step = report.steps.emplace_back();
+      StepReport& step = whole.steps.emplace_back();
       step.name = schedule_.names[i];
       step.op = reports_[i].op;
       step.variant = reports_[i].variant;
@@ -318,7 +318,7 @@ class PipelineRun final : public RecordedState {
     }
   }
 
-  Status run_all(const std::shared_ptr<Recording>& made, const Device& on, const ReplayTerms& terms, RunReport& report,
+  Status run_all(const std::shared_ptr<Recording>& made, const Device& on, const ReplayTerms& terms, RunReport& whole,
                  RunStatistics& statistics) {
     const std::uint32_t runs = std::max(request_.repeat, 1u);
     PipelineChecker checker(request_, schedule_, results_);
@@ -334,7 +334,7 @@ class PipelineRun final : public RecordedState {
       Result<Measurement>& measured = outcome.measurement;
       if (!had_device) return std::move(measured).error();
       RunConditions conditions;
-      if (run == 0) conditions.build_ns = report.build_ns;
+      if (run == 0) conditions.build_ns = whole.build_ns;
       if (!measured) {
         conditions.status = measured.error();
         state_.parts->selector->record(bucket_, on.info(), {}, conditions);
@@ -343,16 +343,16 @@ class PipelineRun final : public RecordedState {
       const bool ran_before = is_generic_ || state_.parts->history.begin_run(bucket_, on.info().id);
       conditions.contended = measured->contended;
       if (run == 0) {
-        report.first_output_ns = now_ns();
-        measured->build_ns += report.build_ns;
+        whole.first_output_ns = now_ns();
+        measured->build_ns += whole.build_ns;
       }
-      measured->tier = report.tier;
+      measured->tier = whole.tier;
       measured->first_run = !ran_before;
       Status verdict;
       if (checked) {
         const auto comparing = state_.parts->resources.begin(cores_of_host, "comparing");
-        verdict = checker.compare(report);
-        measured->verified = report.verified;
+        verdict = checker.compare(whole);
+        measured->verified = whole.verified;
       }
       had_device = was_judged(verdict);
       if (had_device) conditions.status = verdict;
@@ -360,25 +360,25 @@ class PipelineRun final : public RecordedState {
       if (!verdict.ok()) return verdict;
       const Status above = selector::check_roof({bucket_.flops, bucket_.saving}, on.info(), *measured);
       if (!above.ok()) {
-        report.first_output_ns = 0;
+        whole.first_output_ns = 0;
         return above;
       }
       statistics.add(*measured);
-      state_.parts->metrics.ran(report.device.id, report.op, *measured);
-      report.runs = run + 1;
+      state_.parts->metrics.ran(whole.device.id, whole.op, *measured);
+      whole.runs = run + 1;
       if (request_.progress && !request_.progress(run + 1) && run + 1 < runs) {
         return cancelled("stopped on request after " + std::to_string(run + 1) + " runs");
       }
     }
-    report.median = statistics.median();
-    report.wall_min_ns = statistics.wall_min_ns();
-    report.wall_max_ns = statistics.wall_max_ns();
+    whole.median = statistics.median();
+    whole.wall_min_ns = statistics.wall_min_ns();
+    whole.wall_max_ns = statistics.wall_max_ns();
     if (request_.measure_steps) {
       restore_results();
-      if (Status status = measure_steps(made, on, terms, report); !status.ok()) return status;
+      if (Status status = measure_steps(made, on, terms, whole); !status.ok()) return status;
     }
     if (request_.check != PipelineCheck::steps) return {};
-    Status status = checker.check_steps(state_, on, requests_, terms, report);
+    Status status = checker.check_steps(state_, on, requests_, terms, whole);
     had_device = status.ok();  // jobs that failed have been counted
     return status;
   }
@@ -398,7 +398,7 @@ class PipelineRun final : public RecordedState {
   }
 
   Status measure_steps(const std::shared_ptr<Recording>& made, const Device& on, const ReplayTerms& terms,
-                       RunReport& report) {
+                       RunReport& whole) {
     const ReplayOutcome outcome = replay(made, on, terms, true);
     had_device = outcome.had_device;
     const Result<Measurement>& measured = outcome.measurement;
@@ -412,14 +412,14 @@ class PipelineRun final : public RecordedState {
       inner_bytes = std::max(inner_bytes, took.chain.bytes);
       std::uint64_t begin = took.begun_ns;
       for (std::size_t run = 0; run < unit.count; ++run) {
-        StepReport& step = report.steps[schedule_.runs[unit.first + run].step];
+        StepReport& step = whole.steps[schedule_.runs[unit.first + run].step];
         const std::uint64_t ns = !unit.is_chain() ? took.device_ns : run < of_chain.size() ? of_chain[run] : 0;
         step.device_ns += ns;
         if (begin != 0 && ns != 0) trace_step(step, begin, ns);
         begin += begin == 0 ? 0 : ns;
       }
     }
-    report.intermediate_bytes += inner_bytes;
+    whole.intermediate_bytes += inner_bytes;
     return {};
   }
 

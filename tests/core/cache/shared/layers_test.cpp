@@ -62,9 +62,9 @@ TEST_CASE("layers: programs come from a read-only folder, below the cache and be
   SECTION("altered objects are built") {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(layer)) {
       if (!entry.is_regular_file()) continue;
-      auto bytes = contents(entry.path());
-      bytes[bytes.size() / 2] ^= std::byte{1};
-      overwrite(entry.path(), bytes);
+      auto altered = contents(entry.path());
+      altered[altered.size() / 2] ^= std::byte{1};
+      overwrite(entry.path(), altered);
     }
     CHECK(acquire(*reader.open(), "one", reader.device)->tier == Tier::built);
     CHECK(reader.device.loads == 0);
