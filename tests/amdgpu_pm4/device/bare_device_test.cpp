@@ -11,6 +11,7 @@
 #include "amdgpu_pm4/code_object/object_file.hpp"
 #include "amdgpu_pm4/device/device.hpp"
 #include "device/fake_winsys.hpp"
+#include "device/opened_device.hpp"
 
 namespace kiln::amdgpu_pm4 {
 namespace {
@@ -21,19 +22,9 @@ struct BareDevice {
   std::unique_ptr<Device> device;
 
   BareDevice() {
-    DeviceParts parts;
-    parts.id = "amdgpu:0";
-    parts.version = {"amdgpu", "3.49.0", "AMD GPU"};
-    parts.winsys = fake::make_winsys(gpu);
-    parts.compiler.identity = "none";
-    parts.compiler.compile = [](const KernelSource&, Target) -> Result<std::vector<std::byte>> {
-      return unavailable("no compiler");
-    };
-    parts.counters = &counters;
-    auto opened = Pm4Device::open(std::move(parts));
-    INFO((opened ? std::string() : opened.error().text()));
-    REQUIRE(opened.has_value());
-    device = std::move(opened).value();
+    device = open_on(
+        gpu, counters, "amdgpu:0", "none",
+        [](const KernelSource&, Target) -> Result<std::vector<std::byte>> { return unavailable("no compiler"); });
   }
 
   // The error of a build; "built" where there is none.

@@ -10,6 +10,7 @@
 #include "amdgpu_pm4/code_object/object_file.hpp"
 #include "amdgpu_pm4/device/device.hpp"
 #include "device/fake_winsys.hpp"
+#include "device/opened_device.hpp"
 
 namespace kiln::amdgpu_pm4 {
 namespace {
@@ -21,18 +22,10 @@ struct CorpusDevice {
   std::unique_ptr<Device> device;
 
   CorpusDevice() {
-    DeviceParts parts;
-    parts.id = "amdgpu:3";
-    parts.version = {"amdgpu", "3.49.0", "AMD GPU"};
-    parts.winsys = fake::make_winsys(gpu);
-    parts.compiler.identity = "corpus";
-    parts.compiler.compile = [](const KernelSource& source, Target) -> Result<std::vector<std::byte>> {
-      return ObjectFile::named(source.text).bytes;
-    };
-    parts.counters = &counters;
-    auto opened = Pm4Device::open(std::move(parts));
-    REQUIRE(opened);
-    device = std::move(*opened);
+    device = open_on(gpu, counters, "amdgpu:3", "corpus",
+                     [](const KernelSource& source, Target) -> Result<std::vector<std::byte>> {
+                       return ObjectFile::named(source.text).bytes;
+                     });
   }
   std::unique_ptr<Buffer> buffer(BufferUsage usage, std::uint64_t bytes = 256) const {
     BufferDesc desc;

@@ -130,4 +130,19 @@ std::vector<float> counting(std::size_t count) {
   return values;
 }
 
+std::unique_ptr<Device> open_on(const std::shared_ptr<fake::Gpu>& gpu, WorkCounters& counters, const std::string& id,
+                                const std::string& compiler, decltype(DeviceParts{}.compiler.compile) compile) {
+  DeviceParts parts;
+  parts.id = id;
+  parts.version = {"amdgpu", "3.49.0", "AMD GPU"};
+  parts.winsys = fake::make_winsys(gpu);
+  parts.compiler.identity = compiler;
+  parts.compiler.compile = std::move(compile);
+  parts.counters = &counters;
+  auto opened = Pm4Device::open(std::move(parts));
+  INFO((opened ? std::string() : opened.error().text()));
+  REQUIRE(opened.has_value());
+  return std::move(opened).value();
+}
+
 }  // namespace kiln::amdgpu_pm4

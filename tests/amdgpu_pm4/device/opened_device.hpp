@@ -1,9 +1,11 @@
-// The device of the simulated node, opened by its parts, with the machine's own compiler, and small kernels for it.
+// Devices opened by their parts: on the simulated node with the machine's own compiler, and on a fake GPU; small
+// kernels.
 #pragma once
 
 #include <map>
 
 #include "amdgpu_pm4/device/device.hpp"
+#include "device/fake_winsys.hpp"
 
 namespace kiln::amdgpu_pm4 {
 
@@ -31,6 +33,10 @@ struct OpenedDevice {
   WorkCounters counters;
   std::unique_ptr<Device> device;
 };
+
+// A device on a fake GPU, with a function as its compiler, which `compiler` names. The counters outlive it.
+std::unique_ptr<Device> open_on(const std::shared_ptr<fake::Gpu>& gpu, WorkCounters& counters, const std::string& id,
+                                const std::string& compiler, decltype(DeviceParts{}.compiler.compile) compile);
 
 // y[i] = a * x[i] + y[i], 64 lanes a group; binding 0 is read, 1 read and written.
 KernelSource saxpy(const std::string& a);
