@@ -184,6 +184,19 @@ TEST_CASE("simulated kernel: an argument of another size is cut or filled with z
   CHECK(file.control(_IOC(_IOC_READ | _IOC_WRITE, 'd', 0xbf, sizeof longer), longer) == 0);
   CHECK(longer.create.handle != 0);
   CHECK(longer.more == 77);
+  drm_syncobj_create shorter{0, 0xFFFF};  // the flags are not part of it
+  CHECK(file.control(_IOC(_IOC_READ | _IOC_WRITE, 'd', 0xbf, 4), shorter) == 0);
+  CHECK(shorter.handle == longer.create.handle + 1);
+  CHECK(shorter.flags == 0xFFFF);
+  drm_syncobj_create unread{0, 0};
+  CHECK(file.control(_IOC(_IOC_WRITE, 'd', 0xbf, sizeof unread), unread) == 0);
+  CHECK(unread.handle == 0);
+  drm_syncobj_create unwritten{0, 0};
+  CHECK(file.control(_IOC(_IOC_READ, 'd', 0xbf, sizeof unwritten), unwritten) == 0);
+  CHECK(unwritten.handle == longer.create.handle + 3);
+  CHECK(file.control(_IOC(_IOC_READ | _IOC_WRITE, 'e', 0xbf, sizeof unread), unread) == EINVAL);
+  drm_amdgpu_gem_create_in whole{};  // other than the interface's own argument
+  CHECK(file.control(_IOC(_IOC_READ | _IOC_WRITE, 'd', 0x3f, sizeof whole), whole) == EINVAL);
 }
 
 TEST_CASE("simulated kernel: blocks and firmware of either card, and no others") {

@@ -26,6 +26,7 @@ std::string layout(PageTable& table, std::uint64_t start, unsigned pages) {
   for (std::uint64_t at = start; at != start + pages * page; at += page) {
     const Mapping* found = space->find(at + 5);
     if (space->find(at) != found || space->find(at + page - 1) != found) text += "part of ";
+    if (found != nullptr && found->offset % page != 0) text += "inside ";
     text += found == nullptr
                 ? "."
                 : std::to_string(found->buffer->id) + ":" + std::to_string((found->offset + at - found->start) / page);
@@ -114,6 +115,87 @@ TEST_CASE("simulator memory: replacing and clearing cut what they cross") {
   CHECK_FALSE(table.unmap(0x15000, 1));  // a remainder starts where it was cut
   table.remove_buffer(1);
   CHECK(layout(table, 0x10000, 9) == ". . . . 2:1 . . . . ");
+}
+
+TEST_CASE("simulator memory: a cut takes all that it crosses, and leaves what lies before and behind") {
+  struct Case {
+    std::uint64_t start, pages;
+    const char *cleared, *replaced;
+  };
+  const Case cases[] = {
+      {0x12000, 5, "1:0 . . . . . . 3:1 . . . . . . . . 4:0 ", "1:0 . 9:0 9:1 9:2 9:3 9:4 3:1 . . . . . . . . 4:0 "},
+      {0x13000, 2, "1:0 . . . . . 3:0 3:1 . . . . . . . . 4:0 ", "1:0 . . 9:0 9:1 . 3:0 3:1 . . . . . . . . 4:0 "},
+      {0x10000, 7, ". . . . . . . 3:1 . . . . . . . . 4:0 ", "9:0 9:1 9:2 9:3 9:4 9:5 9:6 3:1 . . . . . . . . 4:0 "},
+      {0x14000, 1, "1:0 . . 2:0 . . 3:0 3:1 . . . . . . . . 4:0 ", "1:0 . . 2:0 9:0 . 3:0 3:1 . . . . . . . . 4:0 "},
+      {0x11000, 2, "1:0 . . 2:0 2:1 . 3:0 3:1 . . . . . . . . 4:0 ",
+       "1:0 9:0 9:1 2:0 2:1 . 3:0 3:1 . . . . . . . . 4:0 "},
+      {0x16000, 1, "1:0 . . 2:0 2:1 . . 3:1 . . . . . . . . 4:0 ", "1:0 . . 2:0 2:1 . 9:0 3:1 . . . . . . . . 4:0 "},
+  };
+  for (const bool replaces : {false, true}) {
+    for (const Case& one : cases) {
+      CAPTURE(replaces, one.start, one.pages);
+      PageTable table;
+      REQUIRE_FALSE(table.map(mapping(buffer(1, 1), 0x10000, 1)));
+      CHECK(layout(table, 0x10000, 4) == "1:0 . . . ");
+      REQUIRE_FALSE(table.map(mapping(buffer(2, 2), 0x13000, 2)));
+      REQUIRE_FALSE(table.map(mapping(buffer(3, 2), 0x16000, 2)));
+      REQUIRE_FALSE(table.map(mapping(buffer(4, 1), 0x20000, 1)));
+      CHECK(layout(table, 0x10000, 17) == "1:0 . . 2:0 2:1 . 3:0 3:1 . . . . . . . . 4:0 ");
+      if (replaces) {
+        REQUIRE_FALSE(table.replace(mapping(buffer(9, 9), one.start, one.pages)));
+      } else {
+        REQUIRE_FALSE(table.clear(one.start, one.pages * page));
+      }
+      CHECK(layout(table, 0x10000, 17) == (replaces ? one.replaced : one.cleared));
+    }
+  }
+}
+
+TEST_CASE("simulator memory: a refusal names the range and what is wrong with it") {
+  PageTable table;
+  const BufferRef one = buffer(1, 4);
+  REQUIRE_FALSE(table.map(mapping(one, 0x10000, 4)));
+  Mapping inside = mapping(one, 0x20000, 1);
+  inside.offset = 4095;
+  Mapping part = mapping(one, 0x20000, 1);
+  part.bytes = 4097;
+  for (const auto& [wrong, reason] : {
+           std::pair(mapping(one, 0x20001, 1), "0x20001+0x1000 is not of whole pages"),
+           {part, "0x20000+0x1001 is not of whole pages"},
+           {mapping(one, 0x20000, 0), "0x20000+0x0 is empty"},
+           {mapping(one, 0x0000'7FFF'FFFF'F000, 2), "0x7ffffffff000+0x2000 is not inside one half of the 48-bit space"},
+           {mapping(one, 0xFFFF'7FFF'FFFF'F000, 2),
+            "0xffff7ffffffff000+0x2000 is not inside one half of the 48-bit space"},
+           {inside, "offset of 0x20000+0x1000 is inside a page"},
+           {mapping(one, 0x20000, 2, 3), "0x20000+0x2000 passes the end of its buffer"},
+           {mapping(one, 0x12000, 1), "0x12000+0x1000 overlaps 0x10000+0x4000"},
+       }) {
+    const auto refusal = table.map(wrong);
+    REQUIRE(refusal);
+    CHECK(refusal->reason == reason);
+  }
+  const auto refusal = table.unmap(0x20000, 1);
+  REQUIRE(refusal);
+  CHECK(refusal->reason == "no mapping of that buffer starts at 0x20000+0x0");
+  CHECK_FALSE(table.map(mapping(buffer(2, 1), 0x0000'7FFF'FFFF'F000, 1)));
+  CHECK_FALSE(table.map(mapping(buffer(2, 1), 0xFFFF'8000'0000'0000, 1)));
+}
+
+TEST_CASE("simulator memory: sparse ranges are the next snapshot's, and end where they are said to") {
+  PageTable table;
+  const auto before = table.snapshot();
+  table.set_sparse({{0x10000, 0x12000}, {0x20000, 0x21000}});
+  const auto after = table.snapshot();
+  for (const auto& [address, sparse] : {std::pair(0xFFFFU, false),
+                                        {0x10000, true},
+                                        {0x11FFF, true},
+                                        {0x12000, false},
+                                        {0x20FFF, true},
+                                        {0x21000, false}}) {
+    CAPTURE(address);
+    CHECK_FALSE(before->is_sparse(address));
+    CHECK(after->is_sparse(address) == sparse);
+  }
 }
 
 TEST_CASE("simulator memory: what is cut to its end leaves nothing behind it") {

@@ -315,6 +315,39 @@ TEST_CASE("simulator image layout: agrees with AMD's address library", "[simulat
     ImageLayout layout;
     REQUIRE_FALSE(layout.set(described(image), image.bytes, image.generation).has_value());
     CHECK(layout.address(image.level, image.x, image.y, image.z) == image.address);
+    // A base within a block is exclusive-or-ed to the offset there; a linear image is moved by it.
+    ImageDescriptor moved = described(image);
+    moved.base = 0x7'0004'0500;
+    REQUIRE_FALSE(layout.set(moved, image.bytes, image.generation).has_value());
+    const W within = image.mode == 0 ? image.address + 0x500 : image.address ^ 0x500;
+    if (image.mode == 0 || image.mode >= 20) {
+      CHECK(layout.address(image.level, image.x, image.y, image.z) == 0x7'0004'0000 + within);
+    }
+  }
+}
+
+TEST_CASE("simulator image layout: nothing is left of the image that a layout was set to before") {
+  ImageLayout layout;
+  ImageDescriptor before = two_dimensional(27, 1000, 900, 5);
+  before.base = 0x9500;
+  before.keys = 0x7'7700;
+  ImageDescriptor depth = two_dimensional(24, 900, 1000, 3);
+  depth.keys = 0x5'0000;
+  for (const Known& image : known) {
+    for (const bool tiles : {false, true}) {
+      INFO("mode " << image.mode << ", " << image.bytes << " bytes, " << image.width << " x " << image.height);
+      REQUIRE_FALSE(layout.set(tiles ? depth : before, 4, Generation::gfx10_3));
+      REQUIRE_FALSE(layout.set_keys(tiles ? depth : before, Generation::gfx10_3));
+      REQUIRE_FALSE(layout.set(described(image), image.bytes, image.generation).has_value());
+      CHECK(layout.address(image.level, image.x, image.y, image.z) == image.address);
+    }
+  }
+  for (int again = 0; again < 2; ++again) {
+    REQUIRE_FALSE(layout.set(depth, 4, Generation::gfx10_3));
+    REQUIRE_FALSE(layout.set_keys(depth, Generation::gfx10_3));
+    CHECK(layout.tile_word(0, 0, 0, 1) == 0x5'0000 + (113 * 125 + 57 * 63 + 29 * 32) * 4);
+    REQUIRE_FALSE(layout.set_keys(depth, Generation::gfx10_3));
+    CHECK(layout.tile_word(0, 0, 8, 1) == 0x5'0000 + (113 * 125 + 57 * 63 + 29 * 32 + 113) * 4);
   }
 }
 

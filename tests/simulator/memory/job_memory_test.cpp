@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "simulator/memory/address_space.hpp"
@@ -107,6 +108,67 @@ TEST_CASE("simulator memory: sparse addresses without memory read as zero and lo
     CHECK_FALSE(page.unbacked);
     CHECK(page.address == 0x11000);
     CHECK((page.marks != nullptr) == (access == Access::write));
+    REQUIRE_FALSE(job.page(0x13008, access, page));
+    CHECK(page.unbacked);
+    CHECK(page.marks == nullptr);
+  }
+}
+
+TEST_CASE("simulator memory: a page is written back for a mark on any of its bytes, and for marks on all") {
+  for (const auto& [first, count] : {std::pair(0U, 1U), {1U, 1U}, {2048U, 1U}, {4095U, 1U}, {0U, 4096U}, {1U, 4095U}}) {
+    CAPTURE(first, count);
+    HostBuffer buffer(1, 3);
+    Device device;
+    device.map(buffer, 0x10000);
+    device.listed = {1};
+    JobMemory job = device.job();
+    Page page;
+    REQUIRE_FALSE(job.page(0x10000, Access::write, page));  // and no byte of it is written
+    REQUIRE_FALSE(job.page(0x12000, Access::write, page));
+    std::memset(page.data + first, 7, count);
+    page.mark(0x12000 + first, count);
+    job.write_back_l2();
+    CHECK(device.l2.counters().pages_written_back == 1);
+    CHECK(device.l2.counters().bytes_written_back == count);
+    for (std::size_t at = 0; at < page_bytes; ++at) {
+      REQUIRE(buffer[0x2000 + at] == std::byte(at >= first && at < first + count ? 7 : 0));
+    }
+  }
+}
+
+TEST_CASE(
+    "simulator memory: loads and stores reach the page and the byte that are meant, of every buffer on their way") {
+  for (const Caching caching : {Caching::cached, Caching::uncached}) {
+    CAPTURE(caching == Caching::cached);
+    HostBuffer low(1, 3), high(2, 3);
+    Device device;
+    device.map(high, 0x10000, all, caching);
+    device.map(low, 0x13000, all, caching);
+    device.listed = {1, 2};
+    JobMemory job = device.job();
+    std::array<std::byte, 16> bytes{};
+    for (std::size_t at = 0; at < 16; ++at) bytes[at] = std::byte(at + 1);
+    CHECK_FALSE(job.store(0x11064, bytes));
+    CHECK_FALSE(job.store(0x12FF4, bytes));  // 12 bytes in one buffer, 4 in the other
+    for (std::size_t at = 0; at < 3 * page_bytes; ++at) {
+      const bool first = at >= 0x1064 && at < 0x1074, second = at >= 0x2FF4;
+      REQUIRE(high[at] == std::byte(first ? at - 0x1063 : second ? at - 0x2FF3 : 0));
+      REQUIRE(low[at] == std::byte(at < 4 ? at + 13 : 0));
+    }
+    for (std::size_t at = 0; at < 3 * page_bytes; ++at) high[at] = low[at] = std::byte(at * 7 + at / page_bytes);
+    for (const std::uint64_t from : {0x11064, 0x12FF4, 0x14108}) {
+      CHECK_FALSE(job.load(from, bytes));
+      for (std::size_t i = 0; i < 16; ++i) {
+        const std::size_t at = (from + i - 0x10000) % (3 * page_bytes);
+        REQUIRE(bytes[i] == std::byte(at * 7 + at / page_bytes));
+      }
+    }
+    write(job, 0x14108, 200);  // from here on L2 has a copy that is newer
+    CHECK_FALSE(job.load(0x14100, bytes));
+    CHECK(bytes[8] == std::byte(200));
+    CHECK(bytes[9] == std::byte((0x1109 * 7 + 1) & 0xFF));
+    CHECK(read(job, 0x12FF4) == std::byte((0x2FF4 * 7 + 2) & 0xFF));
+    CHECK((low[0x1108] == std::byte(200)) == (caching == Caching::uncached));
   }
 }
 
