@@ -232,7 +232,6 @@ std::optional<Fault> JobMemory::find(std::uint64_t address, Access access, Place
                  "buffer " + std::to_string(mapping->buffer->id) + " is mapped there and not in the submission's list");
   out.mapping = mapping;
   out.page = (mapping->offset + (at - mapping->start)) / Page::bytes;
-  out.copies = nullptr;
   if (mapping->caching == Caching::uncached) return {};
   auto& known = copies_[static_cast<std::size_t>(mapping - space_->mappings().data())];
   out.copies = known.load(std::memory_order_acquire);
