@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <latch>
 #include <thread>
 
@@ -123,6 +124,80 @@ TEST_CASE("base::secret_key: a key that others could have, or could have put the
     REQUIRE(chown(path.c_str(), 12345, 12345) == 0);
     CHECK(refusal().ends_with("belongs to user 12345, expected 0"));
   }
+}
+
+TEST_CASE("base::hmac: keys around the size of a block, and what counts as equal") {
+  CHECK(hmac_hex("", "") == "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad");
+  CHECK(hmac_hex(std::string(64, 'k'), "text") == "0414bb1d8c0c4556cdb2028727b16610ae377b1a194b6db1f853d4297f2329bc");
+  CHECK(hmac_hex(std::string(65, 'k'), "text") == "5b69580123e3d7e788b7e8352ac37a3247b911c5ec0837147b74109a6382d3f5");
+  const std::string one = "abc", same_text = "abc", other = "abd", longer = "abcd";
+  const auto bytes = [](const std::string& text) { return std::as_bytes(std::span(text)); };
+  CHECK(equal_in_constant_time(bytes(one), bytes(same_text)));
+  CHECK_FALSE(equal_in_constant_time(bytes(one), bytes(other)));
+  CHECK_FALSE(equal_in_constant_time(bytes(one), bytes(longer)));
+  CHECK(equal_in_constant_time({}, {}));
+}
+
+TEST_CASE("base::secret_key: every refusal, word for word") {
+  const CacheTestFolder temporary;
+  const auto& folder = temporary.path();
+  const auto path = folder / "key";
+  const std::string who = "key file " + path.string() + ": ";
+  const auto refusal = [](const std::filesystem::path& of, IfMissing missing = IfMissing::create) {
+    const auto key = read_secret_key(of, missing);
+    return key ? "ok" : key.error().text();
+  };
+  CHECK(refusal(path, IfMissing::fail) == "not_found: " + who + "does not exist");
+  CHECK(refusal("key") == "invalid_argument: key file key: expected an absolute path to a file");
+  CHECK(refusal(folder / "") ==
+        "invalid_argument: key file " + (folder / "").string() + ": expected an absolute path to a file");
+  CHECK_FALSE(std::filesystem::exists(path));
+  REQUIRE(refusal(path) == "ok");
+  CHECK(refusal(path / "inner" / "key") == "io: key file " + (path / "inner" / "key").string() +
+                                               ": cannot create folder " + (path / "inner").string() +
+                                               ": Not a directory");
+  CHECK(refusal(folder / std::string(300, 'n')) ==
+        "io: key file " + (folder / std::string(300, 'n')).string() + ": cannot be opened: File name too long");
+  const auto of_mode = [&](const std::filesystem::path& at, unsigned mode) {
+    REQUIRE(chmod(at.c_str(), mode) == 0);
+    return refusal(path);
+  };
+  const std::string writable = ", expected write permission only for the owner";
+  CHECK(of_mode(folder, 0720) == "unavailable: " + who + "the parent folder has mode 0720" + writable);
+  CHECK(of_mode(folder, 0702) == "unavailable: " + who + "the parent folder has mode 0702" + writable);
+  CHECK(of_mode(folder, 01777) == "ok");  // others make names there, and exchange none
+  CHECK(of_mode(folder, 0755) == "ok");
+  CHECK(of_mode(folder, 0700) == "ok");
+  const bool is_root = geteuid() == 0;  // a group may read root's key
+  for (const unsigned mode : {0604u, 0602u, 0601u, 0620u, 0610u, 0640u}) {
+    char text[8];
+    std::snprintf(text, sizeof text, "%04o", mode);
+    CHECK(of_mode(path, mode) ==
+          (is_root && mode == 0640u ? "ok" : "unavailable: " + who + "has mode " + text + ", expected 0600"));
+  }
+  REQUIRE(chmod(path.c_str(), 0600) == 0);
+  std::filesystem::resize_file(path, 33);
+  CHECK(refusal(path) == "corrupt: " + who + "has 33 bytes, expected 32");
+  overwrite(path, std::vector<std::byte>(32));
+  CHECK(refusal(path) ==
+        "corrupt: " + who +
+            "every byte is 0, expected 32 random bytes. Remove the file. The next run creates a new key");
+  std::vector<std::byte> nearly(32);
+  nearly.back() = std::byte{1};
+  overwrite(path, nearly);
+  CHECK(refusal(path) == "ok");
+  std::filesystem::remove(path);
+  REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+  CHECK(refusal(path) == "unavailable: " + who + "is not a regular file");
+  std::filesystem::remove(path);
+  std::filesystem::create_symlink("real", path);
+  CHECK(refusal(path) == "unavailable: " + who + "is a symbolic link, expected a file");
+  if (!is_root) return;  // giving files away takes root
+  std::filesystem::remove(path);
+  REQUIRE(refusal(path) == "ok");
+  REQUIRE(chown(folder.c_str(), 12345, 12345) == 0);
+  CHECK(refusal(path) == "unavailable: " + who + "the parent folder belongs to user 12345, expected 0");
+  REQUIRE(chown(folder.c_str(), 0, 0) == 0);
 }
 
 TEST_CASE("base::secret_key: many that create it at once end with one key") {

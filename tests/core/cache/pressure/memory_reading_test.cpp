@@ -5,6 +5,9 @@
 
 #include <catch2/catch.hpp>
 
+#include <string>
+#include <vector>
+
 namespace kiln::test {
 namespace {
 
@@ -45,6 +48,11 @@ TEST_CASE("cache::memory_reading: a group and those above it, up to the root of 
   CHECK(visited("/a/../b") == std::vector<std::string>{"/mounted/b", "/mounted/"});
   CHECK(visited("/../a").empty());
   CHECK(visited("../a").empty());
+  CHECK(visited("/") == std::vector<std::string>{"/mounted/"});
+  std::string deep;
+  for (int level = 0; level < 70; ++level) deep += "/d";
+  CHECK(visited(deep).size() == 64);
+  CHECK(visited(deep).front() == "/mounted" + deep);
 }
 
 TEST_CASE("cache::memory_reading: nothing is there, or nothing of sense: nothing is said") {
@@ -68,6 +76,49 @@ TEST_CASE("cache::memory_reading: stalls: some, of ten seconds") {
   const Files files;
   files.write("stalls", stalls);
   CHECK(*files.read().stalled_percent == 12.34);
+  files.write("stalls", "some avg10=100.00\n");
+  CHECK(files.read().stalled_percent == 100);
+  files.write("stalls", "full avg10=7\nsome avg10=0.00\n");
+  CHECK(files.read().stalled_percent == 0);
+  files.write("stalls", "lonesome avg10=50\nsome avg10=3\n");
+  CHECK(files.read().stalled_percent == 3);
+  files.write("membership", "0::/job\n");
+  files.write("groups/job/memory.pressure", "some avg10=2.00\n");
+  CHECK(files.read().stalled_percent == 3);  // the worse of both
+  files.write("groups/job/memory.pressure", "some avg10=4.00\n");
+  CHECK(files.read().stalled_percent == 4);
+  files.write("stalls", "");
+  CHECK(files.read().stalled_percent == 4);
+}
+
+TEST_CASE("cache::memory_reading: limits at their bounds, and which group is the fullest") {
+  const Files files;
+  files.write("membership", "0::/outer/inner\n");
+  const auto use = [&](const std::string& group, const std::string& limit, const std::string& used,
+                       const std::string& pages) {
+    files.write("groups/" + group + "/memory.max", limit);
+    files.write("groups/" + group + "/memory.current", used);
+    files.write("groups/" + group + "/memory.stat", pages);
+    const auto found = files.read().group;
+    return found ? std::to_string(found->used) + " of " + std::to_string(found->limit) : "none";
+  };
+  CHECK(use("outer", "0", "10", "") == "none");
+  CHECK(use("outer", "1", "10", "") == "10 of 1");
+  CHECK(use("outer", "1152921504606846975", "10", "") == "10 of 1152921504606846975");
+  CHECK(use("outer", "1152921504606846976", "10", "") == "none");  // 2^60
+  CHECK(use("outer", "100", "", "") == "none");
+  CHECK(use("outer", "100", "50", "inactive_file 60\nactive_file 5\n") == "0 of 100");
+  CHECK(use("outer", "100", "50", "inactive_file 20\nactive_file 30\n") == "0 of 100");
+  CHECK(use("outer", "100", "50", "anon 1\ninactive_file_other 3\ninactive_file 4\nactive_file 5\n") == "41 of 100");
+  CHECK(use("outer", "100", "50", "") == "50 of 100");
+  CHECK(use("outer/inner", "10", "5", "") == "5 of 10");  // as full: the inner one, which is asked first
+  CHECK(use("outer/inner", "10", "6", "") == "6 of 10");
+  CHECK(use("outer/inner", "10", "4", "") == "50 of 100");
+  files.write("groups/outer/inner/memory.max", "max");
+  files.write("groups/outer/inner/memory.high", "5");  // the only limit
+  CHECK(files.read().group->limit == 5);
+  files.write("groups/outer/inner/memory.max", "4");
+  CHECK(files.read().group->limit == 4);
 }
 
 TEST_CASE("cache::memory_reading: version 2: the fullest of the group and those above it, without pages of files") {

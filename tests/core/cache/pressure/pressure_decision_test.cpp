@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include <cstdint>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -100,6 +102,50 @@ TEST_CASE("cache::pressure: a group that is nearly full is pressure, until it is
 TEST_CASE("cache::pressure: never more than a quarter of the group's limit") {
   CHECK(bound_of({}, group(1000, 10), configured) == 250);
   CHECK(bound_of({}, group(1'000'000, 10), configured) == configured);
+}
+
+TEST_CASE("cache::pressure: each threshold, from the step before") {
+  struct Case {
+    std::optional<std::uint64_t> cap;
+    MemoryReading reading;
+    std::uint64_t held;
+    std::optional<std::uint64_t> expected;
+    bool steps;
+  };
+  const auto of_both = [](double percent, std::uint64_t used) { return MemoryReading{percent, GroupUse{100, used}}; };
+  const Case cases[] = {
+      {{}, stalled(9.99), 1000, {}, false},  {{}, stalled(10), 1000, 500, true},
+      {{}, group(100, 94), 1000, {}, false}, {{}, group(100, 95), 1000, 500, true},
+      {{}, stalled(10), 7, 3, true},  // below what is the least later
+      {800, stalled(10), 2000, 400, true},   {800, stalled(10), 600, 300, true},
+      {150, stalled(10), 600, 100, true},  // a sixteenth
+      {101, stalled(10), 600, 100, true},    {100, stalled(10), 600, 100, false},
+      {3, stalled(10), 600, 3, false},       {400, stalled(4.99), 0, 800, true},
+      {400, stalled(5), 0, 400, false},      {400, group(100, 84), 0, 800, true},
+      {400, group(100, 85), 0, 400, false},  {400, of_both(0, 85), 0, 400, false},
+      {400, of_both(5, 0), 0, 400, false},   {400, of_both(10, 0), 800, 200, true},
+      {400, of_both(0, 95), 800, 200, true}, {3, stalled(0), 0, 100, true},
+      {50, stalled(0), 0, 100, true},        {51, stalled(0), 0, 102, true},
+      {799, stalled(0), 0, 1598, true},      {800, stalled(0), 0, {}, true},
+  };
+  for (const Case& each : cases) {
+    CAPTURE(each.cap.value_or(0), each.held, each.reading.stalled_percent.value_or(-1));
+    const PressureState before{each.cap, std::uint64_t{5}};
+    const std::uint64_t now = 10 * second + 5;
+    const PressureState after = decide(before, each.reading, configured, each.held, now);
+    CHECK(after.cap == each.expected);
+    CHECK(after.step_ns == (each.steps ? now : 5));
+    const PressureState early = decide(before, each.reading, configured, each.held, now - 1);
+    CHECK(early.cap == each.cap);
+    CHECK(early.step_ns == 5);
+  }
+}
+
+TEST_CASE("cache::pressure: the bound is the least of the three") {
+  CHECK(bound_of({700, {}}, {}, configured) == 700);
+  CHECK(bound_of({2000, {}}, {}, configured) == configured);
+  CHECK(bound_of({700, {}}, group(4000, 0), configured) == 700);
+  CHECK(bound_of({700, {}}, group(2000, 0), configured) == 500);
 }
 
 TEST_CASE("cache::pressure: a look is due four times a second, for one of those who ask") {
