@@ -318,6 +318,41 @@ TEST_CASE("selector choice: another candidate serves while the program of the be
       "90 ms build");
 }
 
+TEST_CASE("selector choice: of what would be best with its program there, the wait is shared by the job's runs",
+          "[selector]") {
+  const Devices devices;
+  const Chooser some = chooser();
+  Prospects prospects{measured(devices.a, 3), cold(measured(devices.compiled, 2), 90)};
+  prospects[1].queue_ns = 2e6;
+  for (const auto& [repeat, ahead] : {std::pair(1u, false), std::pair(4u, true)}) {
+    for (Prospect& prospect : prospects) prospect.repeat = repeat;
+    const Decision decision = some.decide(bucket(), prospects, building_ahead(), nullptr);
+    CHECK(decision.candidate == 0);
+    CHECK(decision.build_ahead.has_value() == ahead);
+  }
+  // A job with a deadline has nothing built beside it.
+  JobTerms terms = building_ahead();
+  terms.has_deadline = true;
+  const Decision decision = some.decide(bucket(), prospects, terms, nullptr);
+  CHECK(decision.ground == Ground::deadline);
+  CHECK(decision.candidate == 0);
+  CHECK_FALSE(decision.build_ahead);
+}
+
+TEST_CASE("selector choice: an exploration run that waits for its program is not charged yet", "[selector]") {
+  const Devices devices;
+  Chooser some = chooser();
+  some.spend(bucket(), devices.a, 1e10);
+  const Prospects prospects{measured(devices.a, 1), cold(unknown(devices.compiled, 3))};
+  CHECK(some.decide(bucket(), prospects, {}, nullptr).charged_ns == Approx(1e7));
+  const Decision decision = some.decide(bucket(), prospects, building_ahead(), nullptr);
+  CHECK(decision.ground == Ground::look);
+  CHECK(decision.candidate == 0);
+  CHECK(decision.wanted_look == 1u);
+  CHECK(decision.charged_ns == 0);
+  CHECK_FALSE(decision.explores);
+}
+
 TEST_CASE("selector choice: an exploration run waits for its program, for eight jobs", "[selector]") {
   const Devices devices;
   Chooser some = chooser();

@@ -1,5 +1,7 @@
 #include "core/selector/candidates.hpp"
 
+#include "selector/selectors.hpp"
+
 #include <catch2/catch.hpp>
 
 #include <string>
@@ -119,4 +121,63 @@ TEST_CASE("selector learning: an explanation names the user's preference, or wha
       selector_of("learning", context)->select(conv(64, 56), Fleet({device_of("one")}).candidates(), {});
   REQUIRE(missed);
   CHECK(missed->because == "[device] prefer = \"gone\" cannot serve; the only candidate; one: not measured yet");
+}
+
+TEST_CASE("selector learning: an explanation knows what an earlier process learned, and the runs of the job",
+          "[selector]") {
+  const TemporaryFolder folder;
+  const Fleet fleet({device_of("one"), device_of("two")});
+  SelectorContext context;
+  context.cache_directory = folder.path();
+  context.config.exploration = 0.255;
+  RunConditions built, loaded;
+  built.build_ns = 80'000'000;
+  loaded.build_ns = 20'000'000;
+  Measurement compiled = run_of(3), from_disk = run_of(3);
+  compiled.tier = Tier::built;
+  from_disk.tier = Tier::disk;
+  {
+    const auto selector = selector_of("learning", context);
+    selector->record(conv(64, 56), fleet[0], compiled, built);
+    selector->record(conv(64, 56), fleet[0], from_disk, loaded);
+  }
+  const std::pair<std::int64_t, double> sides[] = {{56, 20e6}, {112, 80e6}};  // loaded where it ran before
+  for (const auto& [side, build_ns] : sides) {
+    const std::vector<Candidate> cold{{&fleet[0], 0, true}, {&fleet[1], 0, true}};
+    JobTerms terms;
+    terms.repeat = 8;
+    const auto explained = selector_of("learning", context)->explain(conv(64, side), cold, terms);
+    REQUIRE(explained);
+    REQUIRE(explained->candidates.size() == 2);
+    CHECK(explained->candidates[0].build_ns == Approx(build_ns));
+    REQUIRE(explained->words.size() == 4);
+    CHECK_THAT(explained->words[1],
+               Catch::Contains(side == 56 ? "20 ms build ÷ 8 runs (2 runs" : "80 ms build ÷ 8 runs"));
+    CHECK_THAT(explained->words[3],
+               Catch::StartsWith("exploration may take 25.5 % of the time; in this process it took "));
+  }
+}
+
+TEST_CASE("selector learning: an exploration run counts in the next process although nothing came back", "[selector]") {
+  const TemporaryFolder folder;
+  const Fleet fleet({device_of("one"), device_of("two")});
+  SelectorContext context;
+  context.cache_directory = folder.path();
+  for (int process = 1; process < 4; ++process) {
+    const auto choice = selector_of("learning", context)->select(conv(64, 56), fleet.candidates(), {});
+    REQUIRE(choice);
+    CHECK(choice->candidate == (process == 2 ? 1u : 0u));
+    CHECK_THAT(choice->because, Catch::StartsWith(process == 3 ? "exploration run 2 of" : "exploration run 1 of"));
+  }
+}
+
+TEST_CASE("selectors: what is registered already is an error", "[selector]") {
+  Registry registry;
+  const auto make = [](const SelectorContext&) -> Result<std::unique_ptr<DeviceSelector>> {
+    return internal_error("");
+  };
+  REQUIRE(registry.add_selector("plugin", "fixed", make).ok());
+  const Status status = register_selectors(registry);
+  CHECK_THAT(status.message, Catch::Contains("fixed"));
+  CHECK_FALSE(registry.selector("learning"));
 }

@@ -63,6 +63,7 @@ TEST_CASE("selector model: estimates come from the bucket, other shapes, the roo
   const auto ns_of = [&](const Conv2dSpec& spec) { return std::exp(model.estimate(ShapeBucket(spec), device).log_ns); };
 
   CHECK(model.estimate(middle, device).evidence == Evidence::roof);
+  CHECK(model.estimate(middle, device).log_deviation == 1);
   CHECK(ns_of(conv(64, 56)) == Approx(2.312e6).epsilon(0.01));
   CHECK(model.estimate(middle, device_of("e")).evidence == Evidence::nothing);
 
@@ -93,6 +94,12 @@ TEST_CASE("selector model: what a program costs to get is known by where it come
   model.learn_run(ran, device, 1e6, 0);
   CHECK(model.build_ns(ran, device) == Approx(1e6));    // it ran before: it lies on disk
   CHECK(model.build_ns(fresh, device) == Approx(2e8));  // the compiler is to be asked
+  model.count_look(fresh, device);
+  CHECK(model.build_ns(fresh, device) == Approx(2e8));  // chosen once, but it did not run
+  model.learn_first(ran, device, 2e6);
+  CHECK(model.build_ns(ran, device) == Approx(1e6));
+  model.learn_first(fresh, device, 2e6);
+  CHECK(model.build_ns(fresh, device) == Approx(1e6));
 }
 
 TEST_CASE("selector model: two devices that compare alike on other shapes are expected to do so again", "[selector]") {

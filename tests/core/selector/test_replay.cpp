@@ -87,6 +87,57 @@ TEST_CASE("selector replay: three decisions judged by hand", "[selector]") {
   CHECK(ema.agreement == Approx(2.0 / 3));
   CHECK(verdict_of(*replay, "thompson").mean_ns == Approx(500));
   CHECK(replay->policies.back().policy == "first");  // the slowest
+  SelectorConfig config;
+  config.exploration = 1;
+  const auto drawn = replay_selector_log(folder.path(), config);
+  REQUIRE(drawn);
+  CHECK(verdict_of(*drawn, "epsilon").agreement == Approx(0.5).margin(0.1));  // each of the two as often
+  CHECK(verdict_of(*drawn, "ema").agreement == Approx(2.0 / 3));
+}
+
+// By hand: with no other outcome of "one" its 1100 ns are believed, and the doubled difference to the 1000 ns it took
+// comes off. Of "two" there is none at all.
+TEST_CASE("selector replay: one decision is judged by what was believed", "[selector]") {
+  const TemporaryFolder folder;
+  std::ofstream(folder.path() / "selector.log") << decided("a", 0, {900});
+  const auto replay = replay_selector_log(folder.path(), {});
+  REQUIRE(replay);
+  CHECK(verdict_of(*replay, "first").mean_ns == Approx(900));
+  CHECK(verdict_of(*replay, "first").low_ns == Approx(900));
+  CHECK(verdict_of(*replay, "ema").mean_ns == Approx(500));
+}
+
+TEST_CASE("selector replay: where nothing can be judged there is no verdict", "[selector]") {
+  const TemporaryFolder folder;
+  std::ofstream(folder.path() / "selector.log") << decided("a", 1, {}) << decided("b", 1, {500}, "look");
+  const auto replay = replay_selector_log(folder.path(), {});
+  REQUIRE(replay);
+  CHECK(replay->decisions == 2);
+  CHECK(replay->judged == 0);
+  CHECK(replay->recorded_mean_ns == 0);
+  CHECK(replay->policies.empty());
+}
+
+// Twenty decisions of 1 or 3 ms, of which the policies take none other: the bounds are about two standard deviations of
+// their mean, 0.22 ms, from 2 ms. The least of all resamples is beyond three.
+TEST_CASE("selector replay: the bounds of a verdict leave out one resample in forty on either side", "[selector]") {
+  const TemporaryFolder folder;
+  {
+    std::ofstream log(folder.path() / "selector.log");
+    for (int i = 0; i < 20; ++i) {
+      log << R"({"decision":")" << i << R"(","bucket":")" << i
+          << R"(","ground":"policy","chosen":0,"repeat":1,"options":[0],"propensities":[1],"candidates":[)"
+          << R"({"device":"one","fixed_ns":0,"log_ns":14,"deviation":0.1,"runs":9}]})" << '\n'
+          << R"({"outcome":")" << i << R"(","ns":)" << (i % 2 == 0 ? "1e6" : "3e6") << R"(,"unfit":"fit"})" << '\n';
+    }
+  }
+  const auto replay = replay_selector_log(folder.path(), {});
+  REQUIRE(replay);
+  const PolicyVerdict& first = verdict_of(*replay, "first");
+  CHECK(first.mean_ns == Approx(2e6));
+  CHECK(first.agreement == Approx(1));
+  CHECK(first.low_ns == Approx(1.57e6).margin(0.12e6));
+  CHECK(first.high_ns == Approx(2.43e6).margin(0.12e6));
 }
 
 TEST_CASE("selector replay: policies are ranked as the true times rank them", "[selector]") {
@@ -172,6 +223,7 @@ TEST_CASE("selector replay: the reason for which a record is left out", "[select
   CHECK(refused(good, "[0.5,0.5]", "[0.5,-0.1]") == fault + "propensity -0.100000");
   CHECK(refused(good, "[0.5,0.5]", "[0.5,1.01]") == fault + "propensity 1.010000");
   CHECK(refused(good, "[0.5,0.5]", "[0,1]") == "none");
+  CHECK(refused(good, "[0.5,0.5]", "[0.5,1.001]") == "none");
   CHECK(refused(good, R"("options":[0,1],"propensities":[0.5,0.5])", R"("options":[0],"propensities":[1])") ==
         fault + "the chosen device is not a candidate");
   CHECK(refused(good, R"("options":[0,1],"propensities":[0.5,0.5])", R"("options":[],"propensities":[])") == "none");

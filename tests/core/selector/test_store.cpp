@@ -85,6 +85,8 @@ TEST_CASE("selector store: what was learned is there in the next process", "[sel
   struct stat found {};
   REQUIRE(::stat((cache / "selector.model").c_str(), &found) == 0);
   CHECK((found.st_mode & 0777) == 0600);
+  REQUIRE(::stat((cache / "selector.lock").c_str(), &found) == 0);
+  CHECK((found.st_mode & 0777) == 0600);
   REQUIRE(::stat(cache.c_str(), &found) == 0);
   CHECK((found.st_mode & 0077) == 0);
   CHECK(std::distance(std::filesystem::directory_iterator(cache), {}) == 2);  // the lock; nothing temporary stays
@@ -457,10 +459,13 @@ TEST_CASE("selector store: a full disk costs neither the model nor the folder's 
   const struct rlimit none = {0, room.rlim_max};
   const auto heard = std::signal(SIGXFSZ, SIG_IGN);  // the write then answers EFBIG, as a full disk answers ENOSPC
   REQUIRE(setrlimit(RLIMIT_FSIZE, &none) == 0);
-  const auto merged = ModelStore(folder.path(), {}).merge(taught("b", 3).arms(), {});
+  Lines lines;
+  const auto merged = ModelStore(folder.path(), {&lines, LogLevel::info}).merge(taught("b", 3).arms(), {});
   REQUIRE(setrlimit(RLIMIT_FSIZE, &room) == 0);
   std::signal(SIGXFSZ, heard);
   CHECK_FALSE(merged);
+  CHECK(lines.mention("the learned model stays in memory only: file "));
+  CHECK(lines.mention("selector.model.new: cannot be written: File too large"));
   CHECK_FALSE(std::filesystem::exists(folder.path() / "selector.model.new"));
   CHECK(text_of_file(folder.path() / "selector.model") == before);
 }
@@ -523,14 +528,18 @@ TEST_CASE("selector store: what is learned is written when asked, and only what 
 TEST_CASE("selector store: what another process kept from being written is written the next time", "[selector]") {
   const TemporaryFolder folder;
   const Fleet fleet({device_of("one"), device_of("two")});
+  Lines lines;
   {
-    const auto selector = selector_of("learning", context_in(folder.path()));
+    const auto selector = selector_of("learning", context_in(folder.path(), &lines));
     for (int i = 0; i < 5; ++i) selector->record(conv(64, 56), fleet[0], run_of(3), {});
     const auto lock = selector::lock_model(folder.path());
     REQUIRE(lock);
     selector->save();
     CHECK_FALSE(std::filesystem::exists(folder.path() / "selector.model"));
   }
+  CHECK(lines.all ==
+        std::vector<std::string>{"the model was not saved this time: file " +
+                                 (folder.path() / "selector.lock").string() + ": another process holds its lock"});
   PerformanceModel model(0.1);
   model.replace(ModelStore(folder.path(), {}).load());
   CHECK(model.estimate(ShapeBucket(conv(64, 56)), fleet[0]).runs == 5);
