@@ -273,7 +273,6 @@ Decision Chooser::decide(const ShapeBucket& bucket, std::span<const Prospect> pr
   if (decision.options.empty()) {
     decision.ground = Ground::no_estimate;
     decision.candidate = soonest(prospects, prospects.size());
-    if (decision.candidate == prospects.size()) decision.candidate = 0;
     return decision;
   }
   decision.cheapest = cheapest(decision.options);
