@@ -2,6 +2,7 @@
 #include "base/digest.hpp"
 #include "base/secret_key.hpp"
 #include "core/cache/workplace.hpp"
+#include "support/in_child.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -10,6 +11,7 @@
 
 #include <cstdio>
 #include <latch>
+#include <string>
 #include <thread>
 
 namespace kiln::test {
@@ -42,6 +44,80 @@ TEST_CASE("base::checksum: XXH3-128 of nothing, and one bit makes another") {
   };
   CHECK(hex(xxh3_128({})) == "99aa06d3014798d86001c324468d497f");
   CHECK(xxh3_128(std::as_bytes(std::span("a", 1))) != xxh3_128(std::as_bytes(std::span("c", 1))));
+}
+
+TEST_CASE("base::digest: hexadecimal digits, each at each end") {
+  const std::string known = "00112233445566778899aabbccddeeff0123456789abcdef8f9eadbc0f1e2d3c";
+  const auto digest = Digest::from_hex(known);
+  REQUIRE(digest);
+  CHECK(digest->hex() == known);
+  const unsigned expected[] = {0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa,
+                               0xbb, 0xcc, 0xdd, 0xee, 0xff, 0x01, 0x23, 0x45, 0x67, 0x89, 0xab,
+                               0xcd, 0xef, 0x8f, 0x9e, 0xad, 0xbc, 0x0f, 0x1e, 0x2d, 0x3c};
+  for (std::size_t i = 0; i < 32; ++i) CHECK(digest->bytes[i] == expected[i]);
+  const std::string digits = "0123456789abcdef";
+  for (int code = 0; code < 256; ++code) {
+    const char digit = static_cast<char>(code);
+    const bool is_digit = digits.find(digit) != std::string::npos;
+    for (const std::size_t at : {std::size_t{0}, std::size_t{1}, std::size_t{62}, std::size_t{63}}) {
+      std::string text = known;
+      text[at] = digit;
+      const auto read = Digest::from_hex(text);
+      if (read.has_value() != is_digit || (read && read->hex() != text)) FAIL("code " << code << " at " << at);
+    }
+  }
+  CHECK_FALSE(Digest::from_hex(known.substr(2)));
+  CHECK_FALSE(Digest::from_hex(known + "00"));
+  CHECK_FALSE(Digest::from_hex(""));
+  KeyEncoder encoder;
+  encoder.field("ab", "c");
+  encoder.field("n", 0x0102030405060708);
+  using namespace std::string_view_literals;
+  CHECK(encoder.material() == "\2\0\0\0ab\1\0\0\0\0\0\0\0c\1\0\0\0n\10\0\0\0\0\0\0\0\10\7\6\5\4\3\2\1"sv);
+}
+
+TEST_CASE("base::secret_key: an ordinary user trusts what is root's, and nobody else's") {
+  if (geteuid() != 0) {
+    WARN("skipped: giving files away takes root");
+    return;
+  }
+  const CacheTestFolder temporary;
+  const auto& folder = temporary.path();
+  constexpr uid_t nobody = 65534, other = 12345;
+  REQUIRE(chmod(folder.c_str(), 0755) == 0);
+  const auto give = [&](const std::filesystem::path& path, uid_t user, gid_t group, mode_t mode) {
+    REQUIRE(chown(path.c_str(), user, group) == 0);
+    REQUIRE(chmod(path.c_str(), mode) == 0);
+  };
+  const std::vector<std::byte> bytes(32, std::byte{7});
+  const auto make = [&](const char* name, uid_t user, gid_t group, mode_t mode) {
+    overwrite(folder / name, bytes);
+    give(folder / name, user, group, mode);
+  };
+  std::filesystem::create_directory(folder / "others");
+  make("others/key", nobody, nobody, 0600);
+  give(folder / "others", other, other, 0755);
+  make("own", nobody, nobody, 0600);
+  make("own_for_group", nobody, nobody, 0640);
+  make("root_for_group", 0, nobody, 0640);
+  make("root_for_all", 0, 0, 0644);
+  make("of_another", other, other, 0644);
+  const ChildEnd end = in_unprivileged_child([&]() -> std::string {
+    std::string told;
+    for (const char* name : {"own", "own_for_group", "root_for_group", "root_for_all", "of_another", "others/key"}) {
+      const auto key = read_secret_key(folder / name, IfMissing::fail);
+      const std::string said = key ? "" : key.error().text();
+      told += (key ? std::string(name) + ": ok" : said.substr(said.rfind("/" + std::string(name)) + 1)) + "\n";
+    }
+    return told;
+  });
+  CHECK(end.said ==
+        "own: ok\n"
+        "own_for_group: has mode 0640, expected 0600\n"
+        "root_for_group: ok\n"
+        "root_for_all: has mode 0644, expected 0600\n"
+        "of_another: belongs to user 12345, expected 65534 or root\n"
+        "others/key: the parent folder belongs to user 12345, expected 65534 or root\n");
 }
 
 TEST_CASE("base::secret_key: made once, for its user alone, and read again") {

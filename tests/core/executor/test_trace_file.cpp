@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -157,4 +158,50 @@ TEST_CASE("trace file: each thread has a lane for each area, the second one with
   }
   CHECK(names == std::map<int, std::string>{{1, "cache"}, {2, "cache 2"}, {3, "build"}});
   CHECK(events == std::map<int, int>{{1, 2}, {2, 1}, {3, 1}});
+}
+
+TEST_CASE("trace file: devices with equal fences, and slots and labels, are told apart; what was taken is gone",
+          "[executor][trace]") {
+  ChromeTrace trace;
+  const StageSpan first[] = {{"d:0", "a", 1, 5, Stage::job, 100, 300},
+                             {"d:0", "a", 1, 5, Stage::queue, 0, 50},
+                             {"d:0", "a", 1, 5, Stage::build, 0, 0},  // there was none
+                             {"d:0", "a", 1, 5, Stage::invalid, 1, 2}};
+  const StageSpan second[] = {{"d:1", "b", 1, 5, Stage::job, 120, 400}};
+  const StageSpan third[] = {{"d:0", "b", 0, 6, Stage::job, 130, 130}};
+  for (const std::span<const StageSpan> job : {std::span<const StageSpan>(first), {second}, {third}})
+    trace.add_job(job);
+  const TraceFigure figures[] = {{"unused", std::uint64_t{1}}};
+  trace.add_event({TraceArea::selector, "choose", 90, std::uint64_t{95}, figures});
+  trace.add_link({TraceArea::selector, 92, "d:1", 5});
+  trace.add_link({TraceArea::selector, 100, "d:0", 5});  // as the job begins
+  trace.add_link({TraceArea::selector, 101, "d:0", 5});  // back in time
+  const std::string begin = "{\"traceEvents\":[\n", next = ",\n", end = "\n],\"displayTimeUnit\":\"ns\"}\n";
+  const std::string processes =
+      R"({"ph":"M","name":"process_name","pid":1,"tid":0,"args":{"name":"kiln"}})" + next +
+      R"({"ph":"M","name":"process_name","pid":2,"tid":0,"args":{"name":"device d:0"}})" + next +
+      R"({"ph":"M","name":"process_name","pid":3,"tid":0,"args":{"name":"device d:1"}})" + next;
+  CHECK(
+      trace.take_json() ==
+      begin + processes + R"({"ph":"M","name":"thread_name","pid":2,"tid":1,"args":{"name":"slot 0"}})" + next +
+          R"({"ph":"M","name":"thread_name","pid":2,"tid":2,"args":{"name":"slot 1"}})" + next +
+          R"({"ph":"M","name":"thread_name","pid":3,"tid":3,"args":{"name":"slot 1"}})" + next +
+          R"({"ph":"M","name":"thread_name","pid":1,"tid":4,"args":{"name":"selector"}})" + next +
+          R"({"ph":"M","name":"thread_sort_index","pid":1,"tid":4,"args":{"sort_index":4}})" + next +
+          R"({"ph":"X","name":"queue","pid":2,"tid":2,"cat":"stage","ts":0,"dur":0.050,"args":{"fence":5}})" + next +
+          R"({"ph":"X","name":"choose","pid":1,"tid":4,"cat":"selector","ts":0.090,"dur":0.005,"args":{"unused":1}})" +
+          next + R"({"ph":"s","name":"chosen","pid":1,"tid":4,"cat":"decision","id":1,"ts":0.092})" + next +
+          R"({"ph":"X","name":"a","pid":2,"tid":2,"cat":"job","ts":0.100,"dur":0.200,"args":{"fence":5}})" + next +
+          R"({"ph":"s","name":"chosen","pid":1,"tid":4,"cat":"decision","id":2,"ts":0.100})" + next +
+          R"({"ph":"f","name":"chosen","pid":2,"tid":2,"cat":"decision","id":2,"bp":"e","ts":0.100})" + next +
+          R"({"ph":"X","name":"b","pid":3,"tid":3,"cat":"job","ts":0.120,"dur":0.280,"args":{"fence":5}})" + next +
+          R"({"ph":"f","name":"chosen","pid":3,"tid":3,"cat":"decision","id":1,"bp":"e","ts":0.120})" + next +
+          R"({"ph":"X","name":"b","pid":2,"tid":1,"cat":"job","ts":0.130,"dur":0,"args":{"fence":6}})" + end);
+  const TraceFigure later[] = {{"n", std::uint64_t{2}}, {"m", 0.25}};
+  trace.add_event({TraceArea::runtime, "later", 1000, std::uint64_t{4456}, later});
+  CHECK(trace.json() ==
+        begin + processes + R"({"ph":"M","name":"thread_name","pid":1,"tid":1,"args":{"name":"runtime"}})" + next +
+            R"({"ph":"M","name":"thread_sort_index","pid":1,"tid":1,"args":{"sort_index":1}})" + next +
+            R"({"ph":"X","name":"later","pid":1,"tid":1,"cat":"runtime","ts":0,"dur":3.456,"args":{"n":2,"m":0.25}})" +
+            end);
 }

@@ -1,13 +1,14 @@
 // What a runtime tells a monitoring system, the file that it keeps it in, and the dashboard that shows it.
+#include "runtime/metrics.hpp"
 #include "core/cache/workplace.hpp"
 #include "core/runtime/runtime_fixture.hpp"
-#include "runtime/metrics.hpp"
 
 #include <kiln/cache_admin.hpp>
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include <array>
 #include <fstream>
 #include <iterator>
 #include <regex>
@@ -247,4 +248,27 @@ TEST_CASE("metrics: the dashboard asks for nothing that there is not") {
     }
   }
   CHECK(asked >= 15);
+}
+
+TEST_CASE("metrics: the text format, with labels that need escapes") {
+  Exposition exposition;
+  exposition.single("kiln_one", "gauge", "One figure.", std::uint64_t{18446744073709551615u});
+  exposition.metric("kiln_two", "counter", "Two figures.");
+  exposition.sample({{"a", "x"}}, std::uint64_t{0});
+  exposition.sample({{"a", "x\\y\"z\nnew\tline\n"}, {"b", ""}}, 1e-9);
+  for (const double value : {0.1, 1.0 / 3, 123456789012.0, 1234567890123.0, -2.5e300}) exposition.sample({}, value);
+  exposition.metric("kiln_three", "histogram", "Buckets.");
+  exposition.histogram({{"c", "1"}}, std::array{0.5, 2.0}, std::array<std::uint64_t, 3>{3, 0, 4}, 6.25);
+  exposition.histogram({}, {}, std::array<std::uint64_t, 1>{2}, 0);
+  CHECK(exposition.take() ==
+        "# HELP kiln_one One figure.\n# TYPE kiln_one gauge\nkiln_one 18446744073709551615\n"
+        "# HELP kiln_two Two figures.\n# TYPE kiln_two counter\nkiln_two{a=\"x\"} 0\n"
+        "kiln_two{a=\"x\\\\y\\\"z\\nnew\\\\tline\\n\",b=\"\"} 1e-09\n"
+        "kiln_two 0.1\nkiln_two 0.333333333333\nkiln_two 123456789012\nkiln_two 1.23456789012e+12\n"
+        "kiln_two -2.5e+300\n"
+        "# HELP kiln_three Buckets.\n# TYPE kiln_three histogram\n"
+        "kiln_three_bucket{c=\"1\",le=\"0.5\"} 3\nkiln_three_bucket{c=\"1\",le=\"2\"} 3\n"
+        "kiln_three_bucket{c=\"1\",le=\"+Inf\"} 7\nkiln_three_sum{c=\"1\"} 6.25\nkiln_three_count{c=\"1\"} 7\n"
+        "kiln_three_bucket{le=\"+Inf\"} 2\nkiln_three_sum 0\nkiln_three_count 2\n");
+  CHECK(exposition.take().empty());
 }

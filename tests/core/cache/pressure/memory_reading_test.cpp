@@ -89,6 +89,8 @@ TEST_CASE("cache::memory_reading: stalls: some, of ten seconds") {
   CHECK(files.read().stalled_percent == 4);
   files.write("stalls", "");
   CHECK(files.read().stalled_percent == 4);
+  files.write("groups/job/memory.pressure", "some avg10=0.50\n");
+  CHECK(files.read().stalled_percent == 0.5);
 }
 
 TEST_CASE("cache::memory_reading: limits at their bounds, and which group is the fullest") {

@@ -141,6 +141,13 @@ TEST_CASE("cache::pressure: each threshold, from the step before") {
   }
 }
 
+TEST_CASE("cache::pressure: what is not known is no pressure, however low the thresholds") {
+  PressureRules rules;
+  rules.stalled_high = 0.5, rules.stalled_low = 0.25;
+  CHECK_FALSE(decide({}, {}, configured, 1000, 0, rules).cap);
+  CHECK_FALSE(decide({800, {}}, {}, configured, 1000, 0, rules).cap);
+}
+
 TEST_CASE("cache::pressure: the bound is the least of the three") {
   CHECK(bound_of({700, {}}, {}, configured) == 700);
   CHECK(bound_of({2000, {}}, {}, configured) == configured);

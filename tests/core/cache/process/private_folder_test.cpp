@@ -2,6 +2,7 @@
 #include "base/os/private_folder.hpp"
 #include "base/os/file_lock.hpp"
 #include "core/cache/workplace.hpp"
+#include "support/in_child.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -13,6 +14,7 @@
 #include <fstream>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kiln::test {
@@ -67,7 +69,12 @@ TEST_CASE("cache::private_folder: a folder is opened, or made for its owner alon
   CHECK(scene.opening("new/inner/cache", Create::yes) == "ok");
   scene.write("file", "text");
   CHECK(scene.opening("file", Create::yes) == "unavailable: " + scene.who("file") + ": is not a folder");
-  CHECK_THAT(scene.opening("file/inner", Create::yes), Catch::StartsWith("io: " + scene.who("file/inner")));
+  CHECK(scene.opening("file/inner", Create::yes) ==
+        "io: " + scene.who("file/inner") + ": cannot be opened: Not a directory");
+  CHECK(scene.opening("file/inner/deeper", Create::yes) ==
+        "io: " + scene.who("file/inner") + ": cannot be created: Not a directory");
+  CHECK(scene.opening("none/inner", Create::no) == "absent");
+  CHECK_FALSE(fs::exists(scene.path / "none"));
   for (const unsigned mode : {0777u, 0770u, 0707u, 0720u, 0702u}) {
     allow(scene.path / "new/inner/cache", mode);
     char text[8];
@@ -268,6 +275,51 @@ TEST_CASE("cache::private_folder: an open folder that was removed is known to be
   CHECK_FALSE(is_removed(-1));
 }
 
+TEST_CASE("cache::private_folder: an ordinary user trusts what is root's, and nobody else's") {
+  if (geteuid() != 0) {
+    WARN("skipped: giving files away takes root");
+    return;
+  }
+  const PrivateScene scene;
+  constexpr uid_t nobody = 65534, other = 12345;
+  allow(scene.path, 0755);
+  const auto give = [&](const std::string& name, uid_t user, mode_t mode) {
+    REQUIRE(chown((scene.path / name).c_str(), user, user) == 0);
+    allow(scene.path / name, mode);
+  };
+  for (const auto& [name, user] :
+       {std::pair{"roots", uid_t{0}}, std::pair{"own", nobody}, std::pair{"others", other}}) {
+    const std::string folder = std::string(name) + "_folder";
+    fs::create_directory(scene.path / folder);
+    give(folder, user, 0755);
+    scene.write(name, "text");
+    give(name, user, 0666);
+  }
+  fs::create_directory_symlink("own_folder", scene.path / "link");
+  fs::create_directory_symlink("own_folder", scene.path / "others_link");
+  REQUIRE(lchown((scene.path / "others_link").c_str(), other, other) == 0);
+  const ChildEnd end = in_unprivileged_child([&]() -> std::string {
+    std::string told;
+    for (const char* name : {"roots_folder", "own_folder", "others_folder", "link", "others_link"})
+      told += scene.opening(name) + "\n";
+    for (const char* name : {"roots", "own", "others"}) {
+      told += PrivateScene::outcome(open_shared_file(scene.fd.get(), name, "the file", Create::no)) + ", ";
+      const FileContents read = read_file(scene.fd.get(), name, 100);
+      told += (read.state == FileState::read ? "read" : read.state == FileState::foreign ? "foreign" : "?") + read.why;
+      told += overwrite_file(scene.fd.get(), name, bytes_in("TEXT")) ? ", overwritten\n" : ", kept\n";
+    }
+    return told;
+  });
+  const std::string wrong = "belongs to user 12345, expected 65534";
+  CHECK(end.said == "ok\nok\nunavailable: " + scene.who("others_folder") + ": " + wrong +
+                        " or root\nok\nunavailable: " + scene.who("others_link") + ": symbolic link " +
+                        (scene.path / "others_link").string() + ": " + wrong +
+                        " or root\nok, read, kept\nok, read, overwritten\nunavailable: the file: " + wrong +
+                        " or root, foreign" + wrong + ", kept\n");
+  CHECK(scene.text("own") == "TEXT");
+  CHECK(scene.text("roots") == "text");
+}
+
 TEST_CASE("cache::file_lock: an exclusive lock excludes others, a shared one only exclusive ones") {
   const PrivateScene scene;
   scene.write("file", "");
@@ -299,6 +351,12 @@ TEST_CASE("cache::file_lock: locks on bytes are of each byte, or of all") {
   CHECK(try_lock_byte(second.get(), 5) == LockAnswer::taken);
   CHECK(try_lock_byte(second.get(), 4) == LockAnswer::busy);
   CHECK(try_lock_all_bytes(second.get()) == LockAnswer::busy);
+  CHECK(try_lock_byte(first.get(), 6) == LockAnswer::taken);
+  CHECK(try_lock_byte(first.get(), 7) == LockAnswer::taken);
+  unlock_byte(first.get(), 6);
+  CHECK(try_lock_byte(second.get(), 7) == LockAnswer::busy);
+  CHECK(try_lock_byte(second.get(), 6) == LockAnswer::taken);
+  unlock_byte(first.get(), 7);
   unlock_byte(first.get(), 4);
   CHECK(try_lock_byte(second.get(), 4) == LockAnswer::taken);
   CHECK(try_lock_all_bytes(second.get()) == LockAnswer::taken);
