@@ -6,17 +6,24 @@
 //   abandon  the process ends without tidying up
 //   share    a buffer goes to a second opening of the node by descriptor
 //   files    what the C library's functions for files say of the device's tree
+//   edges    the rest of the tree, and what programs do to the node that makes no sense
+//   lost     what the C library's functions for files say where there is no tree
 #include <amdgpu.h>
 #include <amdgpu_drm.h>
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <linux/sync_file.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <xf86drm.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
@@ -161,6 +168,13 @@ void write_and_read() {
   amdgpu_cs_ctx_free(context);
 }
 
+using LastFault = std::size_t(char*, std::size_t);
+LastFault* last_fault_function() {
+  auto* const found = reinterpret_cast<LastFault*>(::dlsym(RTLD_DEFAULT, "kiln_amdgpu_sim_last_fault"));
+  need(found == nullptr ? ENOENT : 0, "kiln_amdgpu_sim_last_fault");
+  return found;
+}
+
 void stray() {
   Node node;
   Memory commands(node.device), data(node.device);
@@ -172,12 +186,18 @@ void stray() {
   std::uint64_t flags = 0;
   need(amdgpu_cs_query_reset_state2(context, &flags), "amdgpu_cs_query_reset_state2");
   std::printf("flags %x\n", static_cast<unsigned>(flags));
-  using LastFault = std::size_t(char*, std::size_t);
-  auto* const last_fault = reinterpret_cast<LastFault*>(::dlsym(RTLD_DEFAULT, "kiln_amdgpu_sim_last_fault"));
-  need(last_fault == nullptr ? ENOENT : 0, "kiln_amdgpu_sim_last_fault");
+  auto* const last_fault = last_fault_function();
   std::array<char, 512> text{};
-  last_fault(text.data(), text.size());
-  std::printf("fault %s\n", text.data());
+  const std::size_t whole = last_fault(text.data(), text.size());
+  std::printf("fault %s\nlength %d\n", text.data(), whole == std::strlen(text.data()));
+  const std::string all = text.data();
+  text[0] = '!';
+  std::printf("no room %d %c\n", last_fault(text.data(), 0) == whole, text[0]);
+  for (const std::size_t room : {std::size_t{1}, std::size_t{6}}) {
+    text.fill('!');
+    const std::size_t told = last_fault(text.data(), room);
+    std::printf("room %d %d %c\n", told == whole, all.substr(0, room - 1) == text.data(), text[room]);
+  }
   amdgpu_cs_ctx_free(context);
 }
 
@@ -300,6 +320,115 @@ void show_files() {
   ::close(fd);
 }
 
+std::string whole_file(const std::string& path) {
+  std::string text;
+  std::array<char, 512> part{};
+  FILE* const file = ::fopen(path.c_str(), "r");
+  while (file != nullptr) {
+    const std::size_t count = std::fread(part.data(), 1, part.size(), file);
+    if (count == 0) break;
+    text.append(part.data(), count);
+  }
+  if (file != nullptr) std::fclose(file);
+  return text;
+}
+
+unsigned created_mode(int fd) {
+  struct stat facts {};
+  need(fd < 0 || ::fstat(fd, &facts) != 0 ? errno : 0, "create");
+  ::close(fd);
+  return facts.st_mode;
+}
+
+void show_edges(const std::string& folder) {
+  constexpr const char* node = "/dev/dri/renderD128";
+  std::array<char, 8> text = {'!'};
+  auto* const last_fault = last_fault_function();
+  std::printf("no fault %zu %zu %d\n", last_fault(text.data(), 0), last_fault(text.data(), 4), text[0]);
+  std::printf("config ");
+  for (const char byte : whole_file("/sys/devices/pci0000:00/0000:03:00.0/config")) {
+    std::printf("%02x", static_cast<unsigned char>(byte));
+  }
+  std::printf("\n%s%s", whole_file("/sys/bus/pci/devices/0000:03:00.0/uevent").c_str(),
+              whole_file("/sys/class/drm/renderD128/uevent").c_str());
+  ::umask(0);
+  std::printf("created %o %o %o %o\n", created_mode(::open((folder + "/1").c_str(), O_CREAT | O_WRONLY, 0640)),
+              created_mode(::open64((folder + "/2").c_str(), O_CREAT | O_WRONLY, 0604)),
+              created_mode(::openat(AT_FDCWD, (folder + "/3").c_str(), O_CREAT | O_WRONLY, 0620)),
+              created_mode(::openat64(AT_FDCWD, (folder + "/4").c_str(), O_CREAT | O_WRONLY, 0602)));
+  const char* volatile nothing = nullptr;
+  const int none = ::open(nothing, O_RDONLY);
+  std::printf("no path %d %s\n", none, strerrorname_np(errno));
+  const int fd = ::open(node, O_RDWR), closing = ::open(node, O_RDWR | O_CLOEXEC);
+  std::printf("kept %d %d\n", ::fcntl(fd, F_GETFD), ::fcntl(closing, F_GETFD));
+  struct stat facts {};
+  ::fstat(fd, &facts);
+  std::printf("node %o %d", facts.st_mode & 0777, static_cast<int>(facts.st_size));
+  ::stat(node, &facts);
+  std::printf(" %o %d\n", facts.st_mode & 0777, static_cast<int>(facts.st_size));
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  std::printf("many files %d\n", limit.rlim_cur == std::min<rlim_t>(limit.rlim_max, 1 << 20));
+  std::printf("mmap %d", ::mmap(nullptr, 4096, PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED);
+  std::printf(" %s %d\n", strerrorname_np(errno),
+              ::mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, fd, 0) == MAP_FAILED);
+  const int file = ::open((folder + "/1").c_str(), O_RDWR);
+  sync_file_info info{};
+  for (const int of : {fd, file}) {
+    for (const unsigned long request :
+         {DRM_IOCTL_VERSION + 0x99, SYNC_IOC_FILE_INFO, static_cast<unsigned long>(TCGETS)}) {
+      const int answer = ::ioctl(of, request, &info);
+      std::printf("ioctl %d %s\n", answer, strerrorname_np(errno));
+    }
+  }
+  drm_syncobj_create object{};
+  drm_syncobj_handle exported{};
+  need(drmIoctl(fd, DRM_IOCTL_SYNCOBJ_CREATE, &object), "SYNCOBJ_CREATE");
+  drm_syncobj_array signaled{reinterpret_cast<std::uint64_t>(&object.handle), 1, 0};
+  need(drmIoctl(fd, DRM_IOCTL_SYNCOBJ_SIGNAL, &signaled), "SYNCOBJ_SIGNAL");
+  exported.handle = object.handle;
+  exported.flags = DRM_SYNCOBJ_HANDLE_TO_FD_FLAGS_EXPORT_SYNC_FILE;
+  need(drmIoctl(fd, DRM_IOCTL_SYNCOBJ_HANDLE_TO_FD, &exported), "SYNCOBJ_HANDLE_TO_FD");
+  const int told = ::ioctl(exported.fd, SYNC_IOC_FILE_INFO, &info);
+  std::printf("fence %d %d\n", told, info.status);
+  std::fflush(stdout);
+  const pid_t child = ::fork();
+  if (child == 0) std::exit(0);
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  std::printf("after a fork %d %d\n", status, ::access(node, F_OK));
+}
+
+void show_lost() {
+  constexpr const char* path = "/sys/class/drm/renderD128";
+  std::array<char, PATH_MAX> text{};
+  dirent** names = nullptr;
+  dirent64** names64 = nullptr;
+  struct stat one {};
+  struct stat64 wide {};
+  const auto show = [](bool failed) {
+    std::printf(" %s", failed ? strerrorname_np(errno) : "none");
+    errno = 0;
+  };
+  std::printf("lost");
+  show(::open(path, O_RDONLY) < 0);
+  show(::openat(AT_FDCWD, path, O_RDONLY) < 0);
+  show(::fopen(path, "r") == nullptr);
+  show(::opendir(path) == nullptr);
+  show(::scandir(path, &names, nullptr, nullptr) < 0);
+  show(::scandir64(path, &names64, nullptr, nullptr) < 0);
+  show(::readlink(path, text.data(), text.size()) < 0);
+  show(::readlinkat(AT_FDCWD, path, text.data(), text.size()) < 0);
+  show(::realpath(path, text.data()) == nullptr);
+  show(::access(path, F_OK) < 0);
+  show(::faccessat(AT_FDCWD, path, F_OK, 0) < 0);
+  show(::stat(path, &one) < 0);
+  show(::lstat64(path, &wide) < 0);
+  show(::fstatat(AT_FDCWD, path, &one, 0) < 0);
+  show(::fstatat64(AT_FDCWD, path, &wide, 0) < 0);
+  std::printf("\nothers %d %d\n", ::access("/", F_OK), ::stat("/", &one));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -309,6 +438,8 @@ int main(int argc, char** argv) {
   if (what == "stray") stray();
   if (what == "share") share();
   if (what == "files") show_files();
+  if (what == "edges") show_edges(argv[2]);
+  if (what == "lost") show_lost();
   if (what == "abandon") {
     Node node;
     ::_exit(0);

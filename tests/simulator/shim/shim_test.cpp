@@ -1,3 +1,5 @@
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -87,7 +89,8 @@ TEST_CASE("simulator shim: a stray write makes a reset, and the program can read
   CAPTURE(ran.output, ran.journal);
   CHECK(ran.status == 0);
   CHECK_THAT(ran.output, Catch::Contains("job ECANCELED\nflags 5\n") && Catch::Contains("fault unmapped at 0x") &&
-                             Catch::Contains("900000000000"));
+                             Catch::Contains("900000000000") &&
+                             Catch::EndsWith("\nlength 1\nno room 1 !\nroom 1 1 !\nroom 1 1 !\n"));
   CHECK_THAT(ran.journal, Catch::Contains("reset 1"));
 }
 
@@ -129,6 +132,64 @@ TEST_CASE("simulator shim: the C library's functions for files see the device's 
         "stat 0 other 0:0\nfstat 0 other 0:0\n"
         "__xstat 0 node 226:128\n__xstat64 0 node 226:128\n__lxstat 0 node 226:128\n__lxstat64 0 node 226:128\n"
         "__fxstat 0 node 226:128\n__fxstat64 0 node 226:128\n");
+}
+
+TEST_CASE("simulator shim: the rest of the tree, and what makes no sense on the node") {
+  const std::string folder = "/tmp/kiln-sim-edges-" + std::to_string(::getpid());
+  std::filesystem::create_directory(folder);
+  const Ran ran = run("edges " + folder, "ulimit -S -n 200; TMPDIR=");
+  std::filesystem::remove_all(folder);
+  CAPTURE(ran.journal);
+  CHECK(ran.status == 0);
+  CHECK(ran.output == "no fault 0 0 0\nconfig 02104c7400000000c8000003" + std::string(64, '0') + "02103b0e" +
+                          std::string(32, '0') +
+                          "\nDRIVER=amdgpu\nPCI_CLASS=30000\nPCI_ID=1002:744C\nPCI_SUBSYS_ID=1002:0E3B\n"
+                          "PCI_SLOT_NAME=0000:03:00.0\n"
+                          "MAJOR=226\nMINOR=128\nDEVNAME=dri/renderD128\nDEVTYPE=drm_minor\n"
+                          "created 100640 100604 100620 100602\n"
+                          "no path -1 EFAULT\n"
+                          "kept 0 1\n"
+                          "node 666 0 666 0\n"
+                          "many files 1\n"
+                          "mmap 1 EINVAL 0\n"
+                          "ioctl -1 EINVAL\nioctl -1 ENOTTY\nioctl -1 ENOTTY\n"
+                          "ioctl -1 ENOTTY\nioctl -1 ENOTTY\nioctl -1 ENOTTY\n"
+                          "fence 0 1\n"
+                          "after a fork 0 0\n");
+  CHECK_THAT(ran.journal, Catch::Contains("mapping of the device at 0x0 of 0x1000 bytes: no buffer lies there") &&
+                              Catch::Contains("is not known"));
+}
+
+TEST_CASE("simulator shim: without a place for its tree the device cannot be looked at, and all else can") {
+  const Ran ran = run("lost", "TMPDIR=/no/such/folder");
+  CHECK(ran.status == 0);
+  CHECK(ran.output == "lost EIO EIO EIO EIO EIO EIO EIO EIO EIO EIO EIO EIO EIO EIO EIO\nothers 0 0\n");
+}
+
+TEST_CASE("simulator shim: of what lies beside its tree, it removes the trees of processes that ended") {
+  namespace fs = std::filesystem;
+  const fs::path folder = "/tmp/kiln-sim-beside-" + std::to_string(::getpid());
+  const auto tree = [&](const char* name) {
+    fs::create_directories(folder / name / "sys");
+    std::ofstream(folder / name / "lock") << "";
+  };
+  for (const char* name : {"kiln-sim-ended", "kiln-sim-running", "another-tree"}) tree(name);
+  fs::create_directories(folder / "kiln-sim-bare" / "sys");
+  fs::create_directory_symlink(folder / "another-tree", folder / "kiln-sim-link");
+  std::ofstream(folder / "kiln-sim-file") << "";
+  const int held = ::open((folder / "kiln-sim-running" / "lock").c_str(), O_RDWR | O_CLOEXEC);
+  REQUIRE(held >= 0);
+  REQUIRE(::flock(held, LOCK_EX) == 0);
+  CHECK(run("facts", "TMPDIR=" + folder.string()).status == 0);
+  CHECK_FALSE(fs::exists(folder / "kiln-sim-ended"));
+  for (const char* name : {"kiln-sim-running", "another-tree", "kiln-sim-bare", "kiln-sim-link"}) {
+    CAPTURE(name);
+    CHECK(fs::exists(folder / name / "sys"));
+  }
+  CHECK(fs::exists(folder / "another-tree" / "lock"));
+  CHECK(fs::exists(folder / "kiln-sim-file"));
+  ::close(held);
+  fs::remove_all(folder);
 }
 
 TEST_CASE("simulator shim: nothing of the device's tree is left behind") {
