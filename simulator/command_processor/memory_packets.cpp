@@ -237,8 +237,6 @@ Outcome dma_data(Machine& machine, const Packet& packet) {
     if (what.bytes % 4 != 0 || what.destination % 4 != 0)
       return packet.refuse(FaultKind::misaligned, 5, "a fill that is not of whole dwords");
   } else {
-    if (!is_high_half(packet.body[2]))
-      return packet.refuse(FaultKind::unknown_packet, 2, "an address of more than 48 bits");
     what.source = sign_extended(joined(packet.body[1], packet.body[2]));
   }
   constexpr std::uint64_t longest_prefetch = 32 * 1024 - 32;
