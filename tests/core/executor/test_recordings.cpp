@@ -88,6 +88,66 @@ TensorArgument on_device(std::uint64_t bytes, std::shared_ptr<const HostTensor> 
 
 }  // namespace
 
+TEST_CASE("recordings: of several, the one that is named is replayed", "[executor][recording]") {
+  const auto device = std::make_shared<SyntheticDevice>();
+  const auto executor = ring(2);
+  const std::vector<Job> jobs{add_one(device, {1, 2}), two_passes(device, {1, 2}), add_one(device, {5, 6})};
+  std::vector<std::shared_ptr<Recording>> all;
+  for (const Job& job : jobs) all.push_back(executor->record({job.submission}).value());
+  for (const std::size_t named : {0u, 2u, 1u}) {
+    for (const Job& job : jobs) std::ranges::fill(job.output->as<float>(), 0.0f);
+    REQUIRE(executor->wait(executor->replay(all[named], Deadline::never()).value(), Deadline::never()));
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      CHECK((values_of(*jobs[i].output) != std::vector<float>{0, 0}) == (i == named));
+    }
+  }
+}
+
+TEST_CASE("recordings: a device tensor is uploaded although one before it is not", "[executor][recording]") {
+  const auto device = std::make_shared<SyntheticDevice>();
+  const auto executor = ring(2);
+  const Job first = add_one(device, {1, 2}), second = add_one(device, {0, 0}), third = add_one(device, {5, 6});
+  std::vector<Submission> submissions{first.submission, second.submission, third.submission};
+  submissions[0].tensors[1] = on_device(2 * sizeof(float));  // holds nothing before, and nobody reads it
+  submissions[1].tensors[0] = on_device(2 * sizeof(float), tensor_of({10, 20}));
+  const auto recorded = executor->record(submissions);
+  REQUIRE(recorded);
+  REQUIRE(executor->wait(executor->replay(*recorded, Deadline::never()).value(), Deadline::never()));
+  CHECK(values_of(*second.output) == std::vector<float>{11, 21});
+  CHECK(values_of(*third.output) == std::vector<float>{6, 7});
+}
+
+TEST_CASE("recordings: inputs are uploaded behind outputs that are poisoned", "[executor][recording]") {
+  const auto device = std::make_shared<SyntheticDevice>(GENERATE(Memory::plain, Memory::mapped));
+  const auto executor = ring(2);
+  const Job first = add_one(device, {1, 2}), second = add_one(device, {5, 6});
+  std::vector<Submission> submissions{first.submission, second.submission};
+  for (Submission& submission : submissions) submission.upload_outputs = true;
+  const auto recorded = executor->record(submissions);
+  REQUIRE(recorded);
+  REQUIRE(executor->wait(executor->replay(*recorded, Deadline::never()).value(), Deadline::never()));
+  CHECK(values_of(*first.output) == std::vector<float>{2, 3});
+  CHECK(values_of(*second.output) == std::vector<float>{6, 7});
+}
+
+TEST_CASE("recordings: a replay that found no room for a Constant can be made again", "[executor][recording]") {
+  const auto device = std::make_shared<SyntheticDevice>();
+  const auto executor = ring(2);
+  const Job first = two_passes(device, {1, 2}), second = weigh(device, {10, 10}, constant_of({2, 3}));
+  const auto recorded = executor->record({first.submission, second.submission});
+  REQUIRE(recorded);
+  device->refuse_buffers(unavailable("no room"));
+  const auto fence = executor->replay(*recorded, Deadline::never());
+  REQUIRE(fence);
+  const auto refused = executor->wait(*fence, Deadline::never());
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().text() == "unavailable: the queue of device synthetic:0: submission 1: tensor w: no room");
+  device->refuse_buffers(std::nullopt);
+  REQUIRE(executor->wait(executor->replay(*recorded, Deadline::never()).value(), Deadline::never()));
+  CHECK(values_of(*first.output) == std::vector<float>{4, 6});
+  CHECK(values_of(*second.output) == std::vector<float>{20, 30});
+}
+
 TEST_CASE("recordings: device tensors that are never needed at one time share memory", "[executor][recording]") {
   const auto memory = GENERATE(Memory::plain, Memory::mapped, Memory::wrapped);
   const auto device = std::make_shared<SyntheticDevice>(memory);

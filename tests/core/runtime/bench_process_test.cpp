@@ -14,6 +14,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -73,6 +74,7 @@ const std::string shell_answer =
 struct FixtureBench {
   RuntimeFixture place;  // for its folder
   BenchSetup setup;
+  mutable int prepared = 0;  // how often the last answers() heard that something was
 
   FixtureBench() {
     for (const char* plugin : {"fixture", "fixture_generator"}) {
@@ -118,7 +120,9 @@ bindings = )" << bindings << "\n";
     for (const std::string& line : lines) said += line + "\n";
     std::istringstream input(said);
     std::vector<Result<VariantSamples>> heard;
+    prepared = 0;
     const int status = bench_child(input, [&](const std::string& line) {
+      prepared += line == std::string(bench_prepared) + "\n" ? 1 : 0;
       if (line != std::string(bench_preparing) + "\n" && line != std::string(bench_prepared) + "\n") {
         heard.push_back(answer_of(line));
       }
@@ -160,7 +164,9 @@ TEST_CASE("runtime::bench_child: measures a layer and compares it with its refer
     CHECK(answers[0]->device_ns.size() == 3);
     CHECK_FALSE(answers[0]->source_digest.empty());
     CHECK(answers[0]->error_bound > 0);
+    CHECK(answers[0]->max_rel_error > 0);  // it adds in another order than the reference
     CHECK(answers[0]->max_rel_error <= answers[0]->error_bound);
+    CHECK(bench.prepared == 1);  // one reference for all
     CHECK(answers[0]->agreement == 0);
     CHECK_THAT(text_of_answer(answers[1]), Catch::Contains("fixture/other"));
     CHECK(text_of_answer(answers[2]) == "invalid_argument: bench: found 'no tab', expected VARIANT and RUNS");
@@ -208,6 +214,61 @@ TEST_CASE("runtime::bench_child: groups kernel variants by outputs, which a late
   bench.setup.outputs = -1;  // nothing is kept
   CHECK(groups_of({"FACTOR=3,MODE=0"}) == Groups{1});
   CHECK(bytes_in(outputs) == 192);
+}
+
+TEST_CASE("runtime::bench_child: outputs of several results are kept one behind the other", "[runtime][tuning]") {
+  FixtureBench bench;
+  bench.use_kernel("[ { inout = \"x.npy\" }, { inout = \"y.npy\" } ]");
+  const UniqueFd outputs(memfd_create("outputs", MFD_CLOEXEC));
+  REQUIRE(outputs.get() >= 0);
+  bench.setup.outputs = outputs.get();
+  const auto groups_of = [&](const std::string& first, const std::string& second) {
+    std::vector<std::uint32_t> groups;
+    for (const auto& answer :
+         bench.answers({"user:FACTOR=" + first + ",MODE=0\t1", "user:FACTOR=" + second + ",MODE=0\t1"})) {
+      CHECK(text_of_answer(answer) == "ok");
+      groups.push_back(answer ? answer->agreement : 0);
+    }
+    return groups;
+  };
+  CHECK(groups_of("2", "3") == std::vector<std::uint32_t>{1, 2});
+  CHECK(bytes_in(outputs) == 256);  // two groups of two results
+  CHECK(groups_of("3", "2") == std::vector<std::uint32_t>{2, 1});
+  CHECK(bytes_in(outputs) == 256);
+  CHECK(bench.prepared == 0);
+}
+
+TEST_CASE("runtime::bench_child: outputs that cannot be kept or read are the answer", "[runtime][tuning]") {
+  FixtureBench bench;
+  bench.use_kernel("[ { input = \"x.npy\" }, { inout = \"y.npy\" } ]");
+  const std::filesystem::path file = bench.place.folder() / "outputs";
+  const bool reads = GENERATE(true, false);
+  std::ofstream(file) << std::string(reads ? 0 : 64, '\0');
+  const UniqueFd outputs(::open(file.c_str(), (reads ? O_RDONLY : O_WRONLY) | O_CLOEXEC));
+  REQUIRE(outputs.get() >= 0);
+  bench.setup.outputs = outputs.get();
+  const auto answers = bench.answers({"user:FACTOR=2,MODE=0\t1"}, reads ? 0 : 3);
+  REQUIRE(answers.size() == 1);
+  CHECK_THAT(text_of_answer(answers[0]),
+             Catch::EndsWith(reads ? "bench: an output cannot be written: Bad file descriptor"
+                                   : "bench: outputs cannot be read: Bad file descriptor"));
+}
+
+TEST_CASE("runtime::bench_child: leaves neither programs nor metrics behind", "[runtime][tuning]") {
+  FixtureBench bench;
+  bench.setup.subject = GemmSpec{5, 4, 7};
+  const std::filesystem::path metrics = bench.place.folder() / "metrics.prom";
+  bench.setup.sources.set.push_back("metrics.file=\"" + metrics.string() + "\"");
+  const auto answers = bench.answers({"fixture/forward\t1"});
+  REQUIRE(answers.size() == 1);
+  CHECK(text_of_answer(answers[0]) == "ok");
+  CHECK_FALSE(std::filesystem::exists(metrics));
+  std::size_t programs = 0;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(bench.place.folder() / "cache", none)) {
+    programs += entry.path().extension() == ".bin" ? 1 : 0;
+  }
+  CHECK(programs == 0);
 }
 
 TEST_CASE("runtime::bench_child: compares a kernel's results with what is expected, and groups the others",

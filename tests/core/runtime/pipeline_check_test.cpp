@@ -160,6 +160,21 @@ TEST_CASE("pipeline check: what the application expects is compared under its na
   CHECK_THAT(other_shape.message, Catch::StartsWith("tensor 'z.npy': "));
 }
 
+TEST_CASE("pipeline check: each result is compared with its own expectation, and the worst of them stays") {
+  CheckScene scene;
+  scene.request.tolerance = Tolerance{0.75, 0};
+  scene.request.expected = {{"z", {four({2, 4, 6, -16}), {}, "z.npy"}}, {"y", {four({1, 2, 3, 0}), {}, "y.npy"}}};
+  scene.y->as<float>()[1] = 2.5f;
+  CHECK(scene.compare().text() == "ok");
+  REQUIRE(scene.report.worst);
+  CHECK(scene.report.worst->output != "z.npy");
+  CHECK(scene.report.worst->found == 2.5);
+  scene.request.expected[1].output.tensor = four({1, 5, 3, 0});
+  CHECK(scene.compare().text() ==
+        "wrong_result: beta: 1 of 4 elements is wrong; worst in y.npy at [1]: found 2.5, expected 5, allowed error "
+        "0.75");
+}
+
 TEST_CASE("pipeline check: the references begin with what a result held before the run") {
   CheckScene scene;
   scene.request.pipeline.tensors = {{"x", DType::f32, {4}, Access::read_write, scene.x},

@@ -65,10 +65,26 @@ TEST_CASE("recording: requests are prepared once and replayed as one job, with w
     CHECK(report.tier == (replay == 1 ? Tier::built : Tier::memory));
     CHECK(report.flops == Approx(flops(first.spec) + flops(second.spec)));
     CHECK(report.median.wall_ns > 0);
+    CHECK(report.median.tier == report.tier);
+    CHECK(report.wall_min_ns == report.median.wall_ns);
+    CHECK(report.wall_max_ns == report.median.wall_ns);
+    CHECK(report.first_output_ns > 0);
     CHECK(fixture.controls("beta").submits == replay);  // all passes in one submission
   }
   CHECK(runtime.counters().builds == 2);
   CHECK(fixture.learned == 0);
+}
+
+TEST_CASE("recording: those requests are compared that ask for it, and the others not") {
+  RuntimeFixture fixture;
+  RunRequest unverified = small_conv2d();
+  unverified.verify = false;
+  auto none = fixture.runtime().record({unverified}, "alpha");
+  REQUIRE(none);
+  CHECK_FALSE(fixture.runtime().replay(**none).verified);
+  auto second = fixture.runtime().record({unverified, small_gemm()}, "alpha");
+  REQUIRE(second);
+  CHECK(fixture.runtime().replay(**second).verified == true);
 }
 
 TEST_CASE("recording: one device is chosen for all, and another serves where it cannot") {

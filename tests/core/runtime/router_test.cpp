@@ -1,11 +1,17 @@
 // Which device serves a request, and what a caller is told where another one does or none can.
 #include "core/runtime/pipeline_chain.hpp"
 #include "core/runtime/told_selector.hpp"
+#include "support/happens.hpp"
+
+#include <kiln/kernel_generator.hpp>
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -200,6 +206,81 @@ TEST_CASE("runtime: where all devices are set aside, the one that is asked for i
   CHECK_THAT(report.notes[1], Catch::StartsWith(other + " cannot serve: ") && Contains("(set aside for 1.0 s)"));
 }
 
+TEST_CASE("runtime: where all devices are set aside and the one that is asked for stays away, another is tried") {
+  RuntimeFixture fixture;
+  const bool asked = GENERATE(true, false);
+  for (const char* name : {"alpha", "beta"}) fixture.controls(name).lose_at = 1;
+  fixture.controls("beta").comes_back = true;
+  fixture.controls("alpha").comes_back = !asked;
+  RunRequest request = small_conv2d();
+  if (asked) request.device = "alpha";
+  const RunReport report = fixture.runtime().run(request);
+  REQUIRE(report.status.text() == "ok");
+  CHECK(report.verified == true);
+  if (asked) CHECK(report.device.id == "beta");
+  const std::string early = "device " + report.device.id + ": tried again early, because no other device can serve";
+  if (std::ranges::count(report.notes, early) == 0) return;  // its pause had passed: it was chosen as any other
+  CHECK(report.selected_because == "the only device that can serve");
+}
+
+namespace {
+
+// Writes nothing.
+class Wordless final : public KernelGenerator {
+ public:
+  std::span<const Dialect> dialects() const noexcept override { return dialects_; }
+  Result<KernelPlan> generate(const KernelSpec&, const DeviceInfo&, Dialect) noexcept override {
+    return unsupported("nothing is written");
+  }
+  void record(const KernelSpec&, const DeviceInfo&, std::string_view, const Measurement&) noexcept override {}
+
+ private:
+  Dialect dialects_[1] = {Dialect::library};
+};
+
+}  // namespace
+
+TEST_CASE("runtime: where there is no device, or one alone that cannot serve, the error is one line") {
+  RuntimeFixture fixture;  // for its configuration
+  Registry registry;
+  REQUIRE(register_core(registry).ok());
+  REQUIRE(registry
+              .add_generator("test", "forwarder", {Dialect::library},
+                             [](const GeneratorContext&) -> Result<std::unique_ptr<KernelGenerator>> {
+                               return std::unique_ptr<KernelGenerator>(std::make_unique<Wordless>());
+                             })
+              .ok());
+  std::string why = "no device exists";
+  if (GENERATE(false, true)) {
+    why = "device broken: no library";
+    REQUIRE(
+        registry
+            .add_driver("test", "broken",
+                        [](const DriverContext&) { return Result<std::unique_ptr<Driver>>(unavailable("no library")); })
+            .ok());
+  }
+  auto runtime = Runtime::create(fixture.config, registry, {});
+  REQUIRE(runtime);
+  CHECK((*runtime)->run(small_conv2d()).status.text() == "unavailable: no device can serve: " + why);
+}
+
+TEST_CASE("runtime: where no device can serve, a reason that was told before is told in short") {
+  RuntimeFixture fixture;
+  const Status added = fixture.registry.add_driver("test", "broken", [](const DriverContext&) {
+    return Result<std::unique_ptr<Driver>>(unavailable("its library: not found"));
+  });
+  REQUIRE(added.ok());
+  fixture.options("alpha").info.usable = false;
+  fixture.options("alpha").info.why_not = "its library: not found";
+  fixture.options("beta").info.usable = false;
+  fixture.options("beta").info.why_not = "its library: too old";
+  RunRequest request = small_conv2d();
+  request.device = "broken:0";
+  CHECK(fixture.runtime().run(request).status.message ==
+        "no device can serve:\n  device broken:0: its library: not found\n  device alpha\n"
+        "  device beta: its library: too old\n  device broken");
+}
+
 TEST_CASE("runtime: with fallback = never a job is run again on its device once, and nowhere else") {
   RuntimeFixture fixture;
   fixture.config.device.fallback = Fallback::never;
@@ -341,4 +422,73 @@ TEST_CASE("runtime: the selector is told the terms of a job, and which devices a
   CHECK_FALSE(told.terms[3].has_deadline);
   CHECK(told.cold[3] == std::vector<bool>{true, true});
   CHECK(told.cold[4] == std::vector<bool>{true, false});
+}
+
+namespace {
+
+// Takes the first candidate, and has the program of the second built meanwhile.
+class AheadSelector final : public DeviceSelector {
+ public:
+  explicit AheadSelector(Told& told) : told_(told) {}
+  Result<Choice> select(const ShapeBucket&, std::span<const Candidate> candidates,
+                        const JobTerms& terms) noexcept override {
+    const std::lock_guard lock(told_.mutex);
+    told_.terms.push_back(terms);
+    told_.cold.push_back({candidates[0].cold, candidates[1].cold});
+    return Choice{0, "the first", terms.can_build_ahead ? std::optional<std::size_t>(1) : std::nullopt};
+  }
+  Result<Explanation> explain(const ShapeBucket&, std::span<const Candidate>, const JobTerms&) noexcept override {
+    return unsupported("nothing to explain");
+  }
+  void record(const ShapeBucket&, const DeviceInfo&, const Measurement&, const RunConditions&) noexcept override {}
+
+ private:
+  Told& told_;
+};
+
+class AheadLog final : public LogSink {
+ public:
+  void write(LogLevel, std::string_view, std::string_view message) noexcept override {
+    const std::lock_guard lock(mutex_);
+    if (message.starts_with("building ahead")) said_.emplace_back(message);
+  }
+  std::vector<std::string> said() const {
+    const std::lock_guard lock(mutex_);
+    return said_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::string> said_;
+};
+
+}  // namespace
+
+TEST_CASE("runtime: what was built ahead of use is ready, and what could not be is not asked for again") {
+  Told told;
+  AheadLog log;
+  RuntimeFixture fixture;
+  fixture.log = {&log, LogLevel::info};
+  REQUIRE(fixture.registry
+              .add_selector("test", "ahead",
+                            [&told](const SelectorContext&) {
+                              return Result<std::unique_ptr<DeviceSelector>>(std::make_unique<AheadSelector>(told));
+                            })
+              .ok());
+  fixture.config.selector.name = "ahead";
+  const bool fails = GENERATE(false, true);
+  fixture.controls("beta").fail_build = fails;
+  Runtime& runtime = fixture.runtime();
+  const auto settled = [&] {
+    REQUIRE(runtime.run(small_conv2d()).status.text() == "ok");
+    return fails ? !told.terms.back().can_build_ahead : !told.cold.back()[1];
+  };
+  REQUIRE(happens(settled));
+  CHECK(told.terms.front().can_build_ahead);
+  CHECK(told.cold.back()[1] == fails);
+  CHECK(fixture.controls("beta").builds == 1);
+  REQUIRE(log.said().size() == (fails ? 1u : 0u));
+  if (fails) {
+    CHECK_THAT(log.said()[0], Catch::StartsWith("building ahead for beta failed: ") && Contains("told to fail"));
+  }
 }

@@ -89,6 +89,8 @@ TEST_CASE("runtime: a program cache without a runtime is the tiered one, of a co
   CHECK(other.error().text() == "unsupported: cache 'granite': not available without a Runtime, expected 'tiered'");
   ConfigSources sources;
   sources.environment.clear();
+  sources.cache_directory = (fixture.folder() / "other").string();
+  CHECK(open_program_cache(sources, {}).has_value());
   sources.set = {"cache.policy=\"first\"", "cache.compression=\"second\""};
   const auto wrong = open_program_cache(sources, {});
   REQUIRE_FALSE(wrong);
