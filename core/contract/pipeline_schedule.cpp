@@ -116,7 +116,7 @@ class Scheduler {
       if (status.ok()) status = check_swaps(step);
       if (!status.ok()) return status.within("step '" + name + "'");
       if (step.steps.empty()) {
-        if (!step_at_.emplace(&step, made_.steps.size()).second) continue;
+        step_at_.emplace(&step, made_.steps.size());
         if (std::ranges::find(made_.names, name) != made_.names.end()) {
           return invalid_argument("step '" + name + "': its name is used twice");
         }

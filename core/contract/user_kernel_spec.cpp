@@ -126,10 +126,9 @@ Status check(const UserKernelSpec& spec, const UserKernelSpec::Uniform& uniform)
 
 std::string_view word_of(const UserKernelSpec::Binding& binding) {
   if (binding.kind == BindingKind::value) return "value";
-  if (!has_tensor(binding.kind)) return "local";
+  if (!has_tensor(binding.kind)) return "local";  // or a sampler without a texture
   if (binding.kind == BindingKind::image) return binding.access == Access::read ? "image" : "written_image";
   if (binding.kind == BindingKind::sampler) return "sampler";
-  if (binding.kind == BindingKind::sampler_state) return "sampler_state";
   if (binding.kind == BindingKind::grid) return "grid_from";
   if (binding.access == Access::read) return "input";
   return binding.access == Access::write ? "output" : "inout";

@@ -176,7 +176,6 @@ Status check_folder_writable(const std::filesystem::path& file) {
   };
   std::error_code error;
   std::filesystem::path folder = std::filesystem::absolute(file, error).parent_path();
-  if (may_write(folder)) return {};
   while (!std::filesystem::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
   if (may_write(folder)) return {};
   return file_failure(file, "folder " + folder.string() + " cannot be written", errno);
