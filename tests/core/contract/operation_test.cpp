@@ -1,4 +1,5 @@
 // The table of operations, and the specs of pool2d, add, softmax, activation and chain.
+#include <kiln/digest.hpp>
 #include <kiln/operation.hpp>
 
 #include <catch2/catch.hpp>
@@ -6,6 +7,7 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -404,4 +406,64 @@ TEST_CASE("operations: everything of a texture that changes the result changes a
     texts.insert(canonical_text(KernelSpec(kernel)));
   }
   CHECK(texts.size() == changes.size());
+}
+
+TEST_CASE("operations: the text of a kernel has every field, with digests of the job's own texts", "[contract]") {
+  const auto digest = [](std::string_view text) { return sha256(text).hex(); };
+  UserKernelSpec spec;
+  spec.text = "source", spec.dialect = Dialect::glsl, spec.entry = "start", spec.constants = {{"A", "1"}};
+  UserKernelSpec::Binding image{Access::read_write, 24, BindingKind::image, DType::u8, {2, 3, 4}, "photo"};
+  image.format = ImageFormat::rgba8, image.filter = TextureFilter::nearest, image.wrap = TextureWrap::repeat;
+  image.picture = image.shown = true;
+  UserKernelSpec::Binding sampler{Access::read, 0, BindingKind::sampler_state};
+  sampler.name = "s", sampler.filter = TextureFilter::linear, sampler.wrap = TextureWrap::border;
+  UserKernelSpec::Binding numbers{Access::write, 8}, grid{Access::read, 20, BindingKind::grid};
+  numbers.number = 5, grid.first = 2;
+  spec.bindings = {image, sampler, numbers, grid};
+  spec.uniforms = {{"u", UserKernelSpec::Uniform::Type::number, {2, 3}}};
+  spec.grid = {2, 3, 4}, spec.workgroup = {8, 4, 1};
+  spec.parameters = {{"P", {"1", "2"}}};
+  spec.grid_expressions[1] = "P+1";
+  const std::string begin = "kernel dialect=glsl source=" + digest("source") + " entry=start A=" + digest("1") + " ";
+  const std::string texels = "=24 block=" + digest("photo") + " texels=u8 shape=" + digest("[2, 3, 4]") +
+                             " format=rgba8 filter=nearest wrap=repeat";
+  const std::string others =
+      " local=0 block=" + digest("s") +
+      " filter=linear wrap=border output=8 binding=5 grid_from=20 first=2 uniform=" + digest("u") +
+      " extent=2 extent=3";
+  const std::string end =
+      " grid=2 grid=3 grid=4 try:P=" + digest("1") + " try:P=" + digest("2") + " grid[1]=" + digest("P+1");
+  CHECK(canonical_text(spec) == begin + "written_image" + texels + " picture=1 shown=1" + others +
+                                    " workgroup=8 workgroup=4 workgroup=1" + end);
+  spec.workgroup = {0, 0, 0};
+  spec.bindings[0].access = Access::read, spec.bindings[0].picture = spec.bindings[0].shown = false;
+  CHECK(canonical_text(spec) == begin + "image" + texels + others + end);
+  spec.bindings[0].kind = BindingKind::sampler;
+  CHECK(canonical_text(spec) == begin + "sampler" + texels + others + end);
+  UserKernelSpec arguments;
+  arguments.text = "source", arguments.dialect = Dialect::opencl_c;
+  arguments.bindings = {{Access::read, 4, BindingKind::value},
+                        {Access::read_write, 64, BindingKind::local},
+                        {Access::read, 8},
+                        {Access::read_write, 12}};
+  CHECK(canonical_text(arguments) == "kernel dialect=opencl_c source=" + digest("source") +
+                                         " entry=main value=4 local=64 input=8 inout=12 grid=1 grid=1 grid=1");
+}
+
+TEST_CASE("operations: a specification that lost its operation has none, and costs nothing", "[contract]") {
+  struct Thrower {
+    operator UserKernelSpec() const { throw 1; }
+  };
+  KernelSpec spec;
+  try {
+    spec.emplace<UserKernelSpec>(Thrower{});
+  } catch (int) {
+  }
+  REQUIRE(spec.valueless_by_exception());
+  CHECK(validate(spec).text() == "invalid_argument: the specification has no operation");
+  CHECK(operation(spec) == "invalid");
+  CHECK(canonical_text(spec) == "invalid");
+  CHECK(flops(spec) == 0);
+  CHECK(bytes_moved(spec) == 0);
+  CHECK(tensors_of(spec).empty());
 }

@@ -293,6 +293,27 @@ TEST_CASE("program interface: advice can be pasted into TOML", "[contract]") {
                  "Add samplers = { \"material.texels[1]\" = { input = … } }"});
 }
 
+TEST_CASE("program interface: a value is of the uniform of its whole name, and others are told apart", "[contract]") {
+  ProgramInterface declared;
+  declared.resources = {uniform("a[12]", "float", ElementType::f32), uniform("gain", "float", ElementType::f32)};
+  UserKernelSpec spec = kernel({});
+  spec.uniforms = {
+      {"a[1", Type::number, {}}, {"a[12]", Type::number, {}}, {"gain", Type::number, {}}, {"wrong", Type::number, {}}};
+  const auto sources = provide(declared, spec);
+  REQUIRE_FALSE(sources);
+  CHECK(sources.error().message ==
+        "uniforms.a[1: the program has no such uniform (it has uniform float a[12], uniform float gain); "
+        "uniforms.wrong: the "
+        "program has no such uniform (it has uniform float a[12], uniform float gain)");
+  spec.uniforms.erase(spec.uniforms.begin());
+  spec.uniforms.pop_back();
+  const auto found = provide(declared, spec);
+  REQUIRE(found);
+  REQUIRE(found->size() == 2);
+  CHECK(found->at(0).offset == 0);
+  CHECK(found->at(1).offset == 8);
+}
+
 TEST_CASE("program interface: of a large block, missing and mistyped values are told in a few words", "[contract]") {
   ProgramInterface declared;
   UserKernelSpec spec = kernel({});

@@ -357,3 +357,58 @@ TEST_CASE("resource checks: sizes at their bounds", "[contract]") {
         "last "
         "dimension to 2 elements, or declare an array without padding");
 }
+
+TEST_CASE("resource checks: elements with padding take rows as long as one of them, or whole structs", "[contract]") {
+  struct Case {
+    bool structs;
+    ElementType element;
+    std::uint64_t used, stride;
+    DType dtype;
+    Shape shape;
+    std::string advice;  // empty: it fits
+  };
+  const std::string pad = "Pad the last dimension to ", provide = "Provide a tensor of shape [N, ";
+  const std::string with = "] with the padding of each element";
+  using enum ElementType;
+  const Case cases[] = {
+      {false, f32, 12, 16, DType::f32, {5, 4}, ""},
+      {false, f32, 12, 16, DType::f32, {4, 3}, pad + "4 elements"},
+      {false, f32, 36, 48, DType::f32, {8, 3, 3}, pad + "4 elements"},  // of a mat3
+      {false, f32, 36, 48, DType::f32, {8, 3, 4}, ""},
+      {false, f32, 36, 48, DType::f32, {8, 9}, pad + "12 elements"},
+      {false, f32, 36, 48, DType::f32, {8, 12}, ""},
+      {false, f32, 12, 16, DType::f32, {4, 3, 1}, provide + "4" + with},  // 4 is no multiple of 3
+      {false, f32, 12, 16, DType::f32, {8, 2}, provide + "4" + with},
+      {false, f32, 12, 16, DType::f32, {2, 8}, provide + "4" + with},  // two of them in a row
+      {false, f32, 12, 16, DType::f32, {32}, provide + "4" + with},
+      {false, f64, 24, 32, DType::f64, {4, 3}, pad + "4 elements"},
+      {false, f32, 12, 16, DType::u8, {64}, ""},  // the bytes of the block
+      {false, f32, 12, 16, DType::u8, {4, 16}, ""},
+      {false, f32, 12, 16, DType::u8, {8, 8}, provide + "16" + with},
+      {false, u8, 3, 4, DType::u8, {16}, provide + "4" + with},
+      {false, i8, 3, 4, DType::u8, {16}, provide + "4" + with},
+      {false, u8, 3, 4, DType::u8, {4, 3}, pad + "4 elements"},
+      {false, f32, 12, 16, DType::invalid, {3}, ""},
+      {false, f32, 0, 16, DType::f32, {3}, ""},
+      {false, f32, 16, 16, DType::f32, {3}, ""},
+      {true, f32, 28, 32, DType::f32, {5}, ""},  // one dimension says nothing of structs
+      {true, f32, 28, 32, DType::f32, {5, 8}, ""},
+      {true, f32, 28, 32, DType::f32, {5, 16}, ""},  // two structs in a row
+      {true, f32, 28, 32, DType::f32, {5, 12}, provide + "8" + with},
+      {true, f32, 28, 32, DType::f32, {5, 7}, pad + "8 elements"},
+      {true, f32, 28, 32, DType::f32, {5, 8, 4}, ""},
+      {true, f32, 28, 32, DType::f32, {5, 8, 3}, provide + "8" + with},
+      {true, f32, 28, 32, DType::f32, {5, 4, 12}, provide + "8" + with},
+  };
+  for (const Case& each : cases) {
+    ProgramResource block = resource_of(ResourceKind::storage_block, "A", each.element);
+    block.array_stride = each.stride, block.element_bytes = each.used, block.struct_elements = each.structs;
+    const std::string elements = "has an array with elements of " + std::to_string(each.used) +
+                                 " bytes and a stride of " + std::to_string(each.stride) +
+                                 " bytes, and the job provides " + std::string(numpy_name(each.dtype)) + " " +
+                                 to_string(each.shape) + ". ";
+    INFO(elements);
+    CHECK(check_buffer(block, given_buffer(Access::read, each.dtype, each.shape), false).message ==
+          (each.advice.empty() ? "" : elements + each.advice + ", or declare an array without padding"));
+  }
+}

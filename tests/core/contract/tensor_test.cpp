@@ -2,9 +2,14 @@
 
 #include <catch2/catch.hpp>
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <string>
+#include <utility>
 
 using namespace kiln;
 
@@ -54,6 +59,45 @@ TEST_CASE("tensor: impossible shapes are refused with the shape", "[contract]") 
     CHECK_THAT(made.error().message, Catch::Contains(to_string(shape)));
   }
   CHECK(HostTensor::create(DType::invalid, {1}).error().code == StatusCode::invalid_argument);
+}
+
+TEST_CASE("tensor: the largest sizes, and the words for what is larger or of no type", "[contract]") {
+  alignas(64) std::byte memory[64] = {};
+  const auto told = [&](DType dtype, const Shape& shape) {
+    const auto made = HostTensor::borrow(dtype, shape, memory, {});  // whose memory nobody touches
+    return made ? "ok" : made.error().text();
+  };
+  constexpr std::int64_t most = std::int64_t{1} << 40;
+  for (const auto& [dtype, elements] : {std::pair{DType::u8, most}, std::pair{DType::f32, most / 4},
+                                        std::pair{DType::f64, most / 8}, std::pair{DType::f16, most / 2}}) {
+    CAPTURE(numpy_name(dtype));
+    CHECK(told(dtype, {elements}) == "ok");
+    CHECK(told(dtype, {2, elements / 2}) == "ok");
+    CHECK(told(dtype, {elements + 1}) ==
+          "invalid_argument: tensor [" + std::to_string(elements + 1) + "]: larger than 2^40 bytes");
+  }
+  CHECK(HostTensor::borrow(DType::f32, {most / 4}, memory, {}).value()->bytes().size() == std::size_t{1} << 40);
+  CHECK(told(DType::f32, {2, -1}) == "invalid_argument: tensor [2, -1]: a dimension is negative");
+  CHECK(told(DType::f32, {most, most}) ==
+        "invalid_argument: tensor [1099511627776, 1099511627776]: larger than 2^40 bytes");
+  CHECK(told(DType::invalid, {2, 3}) == "invalid_argument: tensor [2, 3]: element type is not set");
+  const std::string expected = ", expected an address that is a multiple of 64";
+  const auto at = [](std::byte* data) { return HostTensor::borrow(DType::u8, {1}, data, {}).error().text(); };
+  CHECK(at(nullptr) == "invalid_argument: tensor [1]: memory is null" + expected);
+  CHECK(at(memory + 32) == "invalid_argument: tensor [1]: memory is not aligned" + expected);
+}
+
+TEST_CASE("tensor: memory is of whole lines of 64 bytes, zero also where it was used before", "[contract]") {
+  for (const std::int64_t bytes : {0, 1, 63, 64, 65, 1000, 4096}) {
+    CAPTURE(bytes);
+    const std::size_t padded = bytes == 0 ? 64 : (static_cast<std::size_t>(bytes) + 63) / 64 * 64;
+    for (int round = 0; round < 4; ++round) {
+      const auto tensor = make(DType::u8, {bytes});
+      CHECK(malloc_usable_size(tensor->bytes().data()) >= padded);
+      CHECK(std::ranges::all_of(tensor->bytes(), [](std::byte byte) { return byte == std::byte{0}; }));
+      std::ranges::fill(tensor->bytes(), std::byte{0xff});
+    }
+  }
 }
 
 TEST_CASE("tensor: element types have sizes and words", "[contract]") {
@@ -146,6 +190,15 @@ TEST_CASE("tensor: every float16 is its double and back, and doubles round to th
   CHECK(to_half(65520) == 0x7C00);
   CHECK(to_half(-1e300) == 0xFC00);
   CHECK(to_half(1e-30) == 0);
+  CHECK(to_half(-0.0) == 0x8000);
+  CHECK(to_half(std::nan("")) == 0x7E00);
+  CHECK(to_half(-std::nan("")) == 0xFE00);
+  CHECK(from_half(0x7C00) == HUGE_VAL);
+  CHECK(from_half(0xFC00) == -HUGE_VAL);
+  CHECK(from_half(0x3C00) == 1);
+  CHECK(from_half(0x0001) == 0x1p-24);
+  CHECK(from_half(0x0400) == 0x1p-14);
+  CHECK(from_half(0x7BFF) == 65504);
   for (const DType dtype : {DType::f16, DType::boolean, DType::i64}) CHECK(dtype_named(numpy_name(dtype)) == dtype);
   CHECK(dtype_named("f16") == DType::invalid);
 }

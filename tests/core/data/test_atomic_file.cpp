@@ -10,9 +10,11 @@
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <fstream>
+#include <string>
 #include <utility>
 
 #include "core/data/scratch_folder.hpp"
+#include "support/in_child.hpp"
 #include "support/syscall_killer.hpp"
 
 #include <kiln/buffer.hpp>
@@ -268,6 +270,85 @@ TEST_CASE("AtomicFile: of a file that cannot be written the nearest folder is na
   REQUIRE(::waitpid(child, &state, 0) == child);
   REQUIRE(WIFEXITED(state));
   CHECK(WEXITSTATUS(state) == 0);
+}
+
+TEST_CASE("AtomicFile: the owner of what is replaced stays, and another group gets no rights", "[atomic_file]") {
+  if (::geteuid() != 0) {
+    WARN("skipped: giving files away takes root");
+    return;
+  }
+  const ScratchFolder folder;
+  constexpr uid_t nobody = 65534, other = 12345;
+  REQUIRE(::chmod(folder.path().c_str(), 0777) == 0);
+  const auto give = [&](const char* name, uid_t user, gid_t group, mode_t mode) {
+    write_contents(folder / name, "old");
+    REQUIRE(::chown((folder / name).c_str(), user, group) == 0);
+    REQUIRE(::chmod((folder / name).c_str(), mode) == 0);
+  };
+  give("of_another", other, other, 0666);
+  give("of_its_group", nobody, nobody, 0664);
+  give("of_another_group", nobody, other, 0675);
+  const auto end = kiln::test::in_unprivileged_child([&]() -> std::string {
+    std::string told;
+    for (const char* name : {"of_another", "of_its_group", "of_another_group"}) {
+      auto file = AtomicFile::create(folder / name);
+      if (file && file->write(bytes_of("new")).ok()) (void)file->commit();
+      told += (file ? "ok" : file.error().text()) + "\n";
+    }
+    return told;
+  });
+  CHECK(end.said == "io: file " + (folder / "of_another").string() +
+                        ": cannot keep owner 12345 (remove the old file first): Operation not permitted\nok\nok\n");
+  struct Kept {
+    const char* name;
+    std::string text;
+    uid_t user;
+    gid_t group;
+    mode_t mode;
+  };
+  for (const Kept& each :
+       {Kept{"of_another", "old", other, other, 0666}, Kept{"of_its_group", "new", nobody, nobody, 0664},
+        Kept{"of_another_group", "new", nobody, nobody, 0605}}) {
+    CAPTURE(each.name);
+    CHECK(contents_of(folder / each.name) == each.text);
+    struct stat found {};
+    REQUIRE(::stat((folder / each.name).c_str(), &found) == 0);
+    CHECK(found.st_uid == each.user);
+    CHECK(found.st_gid == each.group);
+    CHECK((found.st_mode & 07777) == each.mode);
+  }
+  // Root keeps both.
+  auto file = AtomicFile::create(folder / "of_another");
+  REQUIRE(file);
+  REQUIRE(file->write(bytes_of("newer")).ok());
+  REQUIRE(file->commit().ok());
+  struct stat found {};
+  REQUIRE(::stat((folder / "of_another").c_str(), &found) == 0);
+  CHECK(found.st_uid == other);
+  CHECK(found.st_gid == other);
+  CHECK((found.st_mode & 07777) == 0666);
+  CHECK(folder.entries() == 3);
+}
+
+TEST_CASE("AtomicFile: a name is followed over forty links and no more", "[atomic_file]") {
+  const ScratchFolder folder;
+  for (int i = 1; i <= 42; ++i) {
+    std::filesystem::create_symlink(i == 1 ? "out" : "link" + std::to_string(i - 1),
+                                    folder / ("link" + std::to_string(i)));
+  }
+  CHECK(kiln::followed(folder / "link40").value() == folder / "out");
+  const std::string refused =
+      "io: file " + (folder / "link41").string() + ": path contains more than 40 symbolic links";
+  CHECK(kiln::followed(folder / "link41").error().text() == refused);
+  CHECK(AtomicFile::create(folder / "link41").error().text() == refused);
+  CHECK(kiln::check_writable(folder / "link41").text() == refused);
+  CHECK(kiln::check_writable(folder / "link40").ok());
+  std::filesystem::create_symlink(folder / "out", folder / "absolute");
+  CHECK(kiln::followed(folder / "absolute").value() == folder / "out");
+  const std::string long_name(300, 'n');
+  CHECK(kiln::followed(folder / long_name).error().text() == "io: file " + (folder / long_name).string() +
+                                                                 ": cannot resolve " + (folder / long_name).string() +
+                                                                 ": File name too long");
 }
 
 TEST_CASE("FileNames: gives each file the name that name_of_file() gives it", "[atomic_file]") {

@@ -11,7 +11,10 @@
 
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <cstdint>
 #include <ctime>
+#include <string>
+#include <vector>
 
 #include <kiln/stop_scope.hpp>
 
@@ -263,6 +266,52 @@ TEST_CASE("journal: a folder that is away is tried again") {
   CHECK(contents_of(left.folders.one("a")) == "old a");
   CHECK(contents_of(left.folders.one("b")) == "old b");
   CHECK_FALSE(fs::exists(left.journal()));
+}
+
+TEST_CASE("journal: what belongs to a folder that is away is tried again for thirty days") {
+  HalfDone left;
+  fs::rename(left.folders.root / "a b", left.folders.root / "away");
+  const std::vector<fs::path> none;
+  const std::string problem = "an earlier run ended while it wrote " + left.folders.one("a").string() + ", " +
+                              left.folders.one("b").string() +
+                              ", and this cannot be completed now: " + (left.folders.root / "a b").string() +
+                              ": No such file or directory. The next run tries again";
+  constexpr std::int64_t days_30 = 2'592'000, minutes = 600;
+  for (const std::int64_t age : {std::int64_t{0}, days_30 - minutes, days_30 + minutes}) {
+    CAPTURE(age);
+    left.unit.begun_s = ::time(nullptr) - age;
+    left.write_journal(left.text());
+    const SettledCommits settled = settle_commits(left.folders.state(), none);
+    CHECK(settled.problems == std::vector<std::string>{problem});
+    CHECK(settled.notes.empty());
+    CHECK(fs::exists(left.journal()) == (age < days_30));
+  }
+}
+
+TEST_CASE("journal: results that all have their names are complete, also where one was changed since") {
+  for (const bool has_backup : {false, true}) {
+    for (const bool is_changed : {false, true}) {
+      CAPTURE(has_backup, is_changed);
+      const HalfDone left;
+      fs::rename(left.folders.one("b"), left.folders.one("old b"));
+      fs::rename(left.temporary("b", 2), left.folders.one("b"));
+      fs::rename(left.folders.one("old b"), left.temporary("b", 2));
+      if (has_backup) fs::rename(left.temporary("a", 1), left.folders.one(".kiln-" + HalfDone::token(1) + ".old"));
+      if (is_changed) {  // by a file of its own
+        write_contents(left.folders.one("other"), "the user's");
+        fs::rename(left.folders.one("other"), left.folders.one("a"));
+      }
+      left.write_journal(left.text());
+      const SettledCommits settled = left.folders.settle();
+      CHECK(settled.problems.empty());
+      CHECK(settled.notes ==
+            std::vector<std::string>{"an earlier run ended while it wrote " + left.folders.one("a").string() + ", " +
+                                     left.folders.one("b").string() + ": its results are complete"});
+      CHECK(left.folders.contents() == Contents{{left.folders.one("a").string(), is_changed ? "the user's" : "new a"},
+                                                {left.folders.one("b").string(), "new b"}});
+      CHECK_FALSE(fs::exists(left.journal()));
+    }
+  }
 }
 
 TEST_CASE("journal: names of any bytes, and what is refused") {

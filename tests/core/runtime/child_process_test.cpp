@@ -249,6 +249,9 @@ TEST_CASE("child process: how it ended") {
   CHECK(stopped("exit 3") == "ended with status 3");
   CHECK(stopped("kill -TERM $$") == "ended by SIGTERM");
   CHECK(stopped("kill -KILL $$") == "ended by SIGKILL");
+  // stop() closes both pipes.
+  CHECK(stopped("cat; exit 4") == "ended with status 4");
+  CHECK(stopped("exec yes") == "ended by SIGPIPE");
   ChildProcess child = sleeping();
   CHECK_FALSE(child.ended());
   ChildProcess moved = std::move(child);

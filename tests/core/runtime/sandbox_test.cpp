@@ -8,6 +8,7 @@
 #include <catch2/catch.hpp>
 
 #include <fcntl.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
@@ -20,6 +21,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -65,11 +67,14 @@ TEST_CASE("sandbox: rejects system calls that change other files, processes or t
     SandboxRules rules;
     rules.readable = {folder.path()};
     rules.writable = {folder.path()};
+    const std::uint32_t refuses = SECCOMP_RET_ERRNO;
+    const bool has_filters = ::syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &refuses) == 0;
     bool files_are_open = false;
     for (const std::string& gap : enter_sandbox(rules)) {
       if (gap.starts_with("the user's files: ")) files_are_open = true;
       if (gap.find("other processes") == std::string::npos) continue;
-      return ::setsid() < 0 ? "the filter works, and it is told: " + gap : skipped + gap;
+      if (has_filters || ::setsid() < 0) return "filters work, and it is told: " + gap;
+      return skipped + gap;
     }
     std::string told;
     if ((opening(other, O_RDONLY) == "done") != files_are_open) told += "what is told of files is wrong\n";
@@ -178,11 +183,12 @@ TEST_CASE("sandbox: opens the files of its rules and of the system, and no other
     rules.readable = {all / "none", all / "read", all / "note"};
     rules.writable = {all / "write", all / "single"};
     rules.hidden = {share[0] / ".." / share[0].filename(), "/nowhere/at/all"};
-    for (const std::string& gap : enter_sandbox(rules)) {
-      if (gap.starts_with("the user's files: ")) return skipped + gap;
-    }
     constexpr long create_ruleset = 444;
-    const long version = ::syscall(create_ruleset, nullptr, 0, 1);
+    const long version = ::syscall(create_ruleset, nullptr, 0, 1);  // of Landlock
+    for (const std::string& gap : enter_sandbox(rules)) {
+      if (!gap.starts_with("the user's files: ")) continue;
+      return (version < 1 ? skipped : "Landlock works, and it is told: ") + gap;
+    }
     std::string told;
     const auto tell = [&](const char* what, const std::string& outcome) {
       told += std::string(what) + ": " + outcome + "\n";
