@@ -7,17 +7,20 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <future>
 #include <thread>
 
 #include "core/cache/driver_folder.hpp"
+#include "support/in_child.hpp"
 
 namespace kiln {
 namespace {
@@ -285,6 +288,55 @@ TEST_CASE("cache::driver_scratch: files and links are not read as driver folders
     CHECK(files.error().code == StatusCode::io);
     CHECK_THAT(files.error().message, Catch::StartsWith("folder " + path.string() + ": cannot be opened: "));
   }
+}
+
+TEST_CASE("cache::driver_scratch: a file that cannot be written whole is removed, and told") {
+  const PointedAt at;
+  const int folder = ::open(at.folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  REQUIRE(folder >= 0);
+  CHECK(write_driver_file(folder, {"a/b/c/d", test::copied_bytes("deep")}).ok());
+  CHECK(text_in(at.folder / "a/b/c/d") == "deep");
+  CHECK(write_driver_file(folder, {"a/b/e/f", test::copied_bytes("beside")}).ok());
+  CHECK(text_in(at.folder / "a/b/e/f") == "beside");
+  CHECK(write_driver_file(folder, {"a/b/c/d", test::copied_bytes("another")}).ok());  // what is there stays
+  CHECK(text_in(at.folder / "a/b/c/d") == "deep");
+  CHECK(write_driver_file(folder, {"a/b/c/d/e/f", test::copied_bytes("below a file")}).text() ==
+        "io: driver file a/b/c/d/e/f: cannot be created: Not a directory");
+  const test::ChildEnd end = test::in_child([&]() -> std::string {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{10, 10};
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return "no limit";
+    const Status fits = write_driver_file(folder, {"x/ten", std::vector<std::byte>(10)});
+    const Status over = write_driver_file(folder, {"x/eleven", std::vector<std::byte>(11)});
+    if (!fits.ok()) return fits.text();
+    if (fs::exists(at.folder / "x/eleven")) return "half of it is left";
+    return over.text() == "io: driver file x/eleven: cannot be written: File too large" ? "" : over.text();
+  });
+  CHECK(end.said == "");
+  close(folder);
+}
+
+TEST_CASE("cache::driver_scratch: files of another copy are added once, up to a limit, and replace another setting's") {
+  const auto names = [](const ProgramBinary& program) {
+    std::string all;
+    for (const DriverFile& file : program.driver_files) all += file.name + "=" + test::copied_text(file.bytes) + " ";
+    return all;
+  };
+  ProgramBinary program = with_files({{"b", test::copied_bytes("1")}, {"d", {}}});
+  CHECK(add_driver_files(with_files({{"c", {}}, {"b", test::copied_bytes("2")}, {"a", {}}}), program).ok());
+  CHECK(names(program) == "a= b=1 c= d= ");
+  ProgramBinary other = with_files({{"z", {}}});
+  other.driver_setting = another_setting;
+  CHECK(add_driver_files(other, program).ok());
+  CHECK(names(program) == "z= ");
+  CHECK(program.driver_setting == another_setting);
+  std::vector<DriverFile> many;
+  for (int i = 0; i < 255; ++i) many.push_back({"f" + std::to_string(i), std::vector<std::byte>(2)});
+  ProgramBinary full = with_files({{"g", std::vector<std::byte>(3)}});
+  CHECK(add_driver_files(with_files(many), full).ok());
+  CHECK(add_driver_files(with_files({{"h", {}}}), full).text() ==
+        "unsupported: the driver wrote 257 files with 513 bytes in total, expected at most 256 files and 134217728 "
+        "bytes");
 }
 
 }  // namespace kiln

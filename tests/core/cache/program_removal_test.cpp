@@ -1,5 +1,6 @@
 // Programs that are taken out of a cache again, one by one or those of a device; and programs that a child built.
 #include "core/cache/workplace.hpp"
+#include "support/in_child.hpp"
 
 #include <kiln/cache_admin.hpp>
 
@@ -223,6 +224,20 @@ TEST_CASE("cache::folder: what a cache needs to be used") {
   std::ofstream(place.temporary.path() / "file") << "in the way";
   none.directory = place.temporary.path() / "file";
   CHECK_FALSE(check_cache_folder(none).ok());
+}
+
+TEST_CASE("cache::folder: one that this user cannot write is told") {
+  const ChildEnd end = in_unprivileged_child([]() -> std::string {
+    Workplace place;
+    std::filesystem::create_directory(place.config.directory);
+    using std::filesystem::perms;
+    std::filesystem::permissions(place.config.directory, perms::owner_read | perms::owner_exec);
+    const std::string said = check_cache_folder(place.config).text();
+    std::filesystem::permissions(place.config.directory, perms::owner_all);
+    const std::string folder = "folder " + place.config.directory.string();
+    return said == "io: " + folder + ": cannot be written: Permission denied" ? "" : said;
+  });
+  CHECK(end.said == "");
 }
 
 }  // namespace

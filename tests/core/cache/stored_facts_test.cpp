@@ -106,7 +106,7 @@ TEST_CASE("cache::stored_facts: the .meta beside a program says what it is and w
     REQUIRE(acquire(*cache, "one", device));
     REQUIRE(acquire(*cache, "one", device));
     cache->record(key, device, first_run, 3.0);  // a first run's rate is not the program's
-    cache->record(key, device, Measurement{}, 42.5);
+    cache->record(key, device, Measurement{}, 0.5);
     cache->record(key_for("unknown", device), device, Measurement{}, 1.0);
     const auto meta = json_of(place.files(".meta").at(0));  // at once, though the rest waits
     CHECK(meta["label"] == "the label of one");
@@ -116,7 +116,7 @@ TEST_CASE("cache::stored_facts: the .meta beside a program says what it is and w
   }
   auto meta = json_of(place.files(".meta").at(0));
   CHECK(meta["first_dispatch_ms"] == 6.0);
-  CHECK(meta["gflops"] == 42.5);
+  CHECK(meta["gflops"] == 0.5);
   CHECK(meta["times_used"] == 2);
   CHECK(meta["last_used"] > 1'600'000'000);
   {
@@ -286,6 +286,54 @@ TEST_CASE("cache::stored_facts: saved time is the recorded build's less what the
   CHECK(after_one <= 50.0 + 1000.0);
   REQUIRE(acquire(*cache, "one", device));
   CHECK(cache->stats().saved_ms > after_one);
+}
+
+TEST_CASE("cache::stored_facts: programs that cannot be used are left out of those that are kept, wherever they come") {
+  Workplace place;
+  SyntheticDevice device;
+  const std::vector<std::string> texts{"one", "two", "three"};
+  for (const std::string& text : texts) REQUIRE(acquire(*place.open(), text, device));
+  CHECK(place.open()->kept(device, 0).empty());
+  CHECK(place.open()->kept(device, 2).size() == 2);
+  const auto all = place.open()->kept(device, 9);
+  REQUIRE(all.size() == 3);
+  for (const KeptProgram& one : all) {
+    CHECK(one.key.label == "the label of " + one.source.text);
+    CHECK(one.key.material == key_for(one.source.text, device).material);
+  }
+  const auto file_of = [&](const std::string& text) {
+    return place.config.directory / device_folder_name(device.info()) /
+           key_for(text, device).digest.hex().substr(0, 2) / (key_for(text, device).digest.hex() + ".bin");
+  };
+  for (const std::string& bad : texts) {
+    const auto file = file_of(bad), other = file_of(bad == "one" ? "two" : "one");
+    const auto before = contents(file);
+    for (const bool is_link : {false, true}) {
+      for (const auto& bytes : {copied_bytes("x"), contents(other)}) {  // none, and another's
+        CAPTURE(bad, bytes.size(), is_link);
+        std::filesystem::remove(file);
+        if (is_link) {
+          std::filesystem::create_symlink(other, file);
+        } else {
+          overwrite(file, bytes);
+        }
+        const auto kept = place.open()->kept(device, 9);
+        REQUIRE(kept.size() == 2);
+        CHECK(kept[0].source.text != bad);
+        CHECK(kept[1].source.text != bad);
+        CHECK(kept[0].source.text != kept[1].source.text);
+      }
+    }
+    std::filesystem::remove(file);
+    overwrite(file, before);
+    std::filesystem::permissions(file, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  }
+  std::filesystem::permissions(place.config.directory, std::filesystem::perms::all);
+  const auto refused = place.open();
+  CHECK(refused->kept(device, 9).empty());
+  CHECK(refused->stats().bytes_on_disk == 0);
+  CHECK_FALSE(refused->holds(key_for("one", device), device));
+  CHECK_THAT(refused->persist().error().message, Catch::StartsWith("nothing can be persisted: folder "));
 }
 
 }  // namespace

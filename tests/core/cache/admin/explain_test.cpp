@@ -1,4 +1,5 @@
 // Why a program was not found: the field that differs from the nearest stored key, named and shown from both sides.
+#include "cache/manifest.hpp"
 #include "cache_admin/explanation.hpp"
 #include "core/cache/workplace.hpp"
 
@@ -8,8 +9,11 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
+#include <map>
+#include <string>
 #include <tuple>
 
 namespace kiln::test {
@@ -216,6 +220,8 @@ TEST_CASE("cache::explain: a program that was rejected says so, and one never mi
   REQUIRE(misses);
   REQUIRE(misses->size() == 1);
   CHECK(misses->front().reason == "corrupt");
+  CHECK(place.log.said("program 'the label of one' (" + key_for("one", device).digest.hex() + ") in folder " +
+                       device_folder_name(device.info()) + ": corrupt: " + misses->front().why) == 1);
   CHECK_FALSE(misses->front().why.empty());
   const auto unknown = explain_misses(place.config, "nobody");
   REQUIRE_FALSE(unknown);
@@ -308,6 +314,56 @@ TEST_CASE("cache::explain: as JSON") {
        {"field": "source", "asked": "a", "stored": "b", "line": 3, "lines_differing": 2},
        {"field": "constant.A", "asked": "1", "stored": null},
        {"field": "constant.B", "asked": null, "stored": "2"}]}]})"));
+}
+
+TEST_CASE("cache::explain: digits that several missed programs begin with are refused with all of them") {
+  Workplace place;
+  SyntheticDevice device;
+  std::map<std::string, std::string> first;  // text by the first four digits
+  std::string one, other, digits;
+  for (int i = 0; digits.empty(); ++i) {
+    REQUIRE(i < 5000);
+    const std::string text = std::to_string(i), four = key_for(text, device).digest.hex().substr(0, 4);
+    if (const auto [at, is_new] = first.emplace(four, text); !is_new) digits = four, one = at->second, other = text;
+  }
+  for (const std::string& text : {one, other}) REQUIRE(acquire(*place.open(), text, device));
+  const auto named = [&](const std::string& text) {
+    return key_for(text, device).digest.hex().substr(0, 12) + " (the label of " + text + ")";
+  };
+  const auto [low, high] = std::minmax({named(one), named(other)});
+  CHECK(explain_misses(place.config, digits).error().text() == "invalid_argument: key '" + digits +
+                                                                   "' matches 2 missed programs: " + low + ", " + high +
+                                                                   ". Give more digits of the key");
+  CHECK(explain_misses(place.config, key_for(one, device).digest.hex())->size() == 1);
+}
+
+TEST_CASE("cache::explain: a stored program that cannot be read hides none beside it") {
+  Workplace place;
+  SyntheticDevice device;
+  const std::vector<std::string> texts{"one", "two", "three"};
+  for (const std::string& text : texts) REQUIRE(acquire(*place.open(), text, device));
+  REQUIRE(acquire(*place.open(), "asked", device));
+  const auto hex = [&](const std::string& text) { return key_for(text, device).digest.hex(); };
+  std::filesystem::remove(place.named(hex("asked") + ".bin").at(0));
+  const auto good = contents(place.named(hex("one") + ".bin").at(0));
+  for (const std::string& bad : texts) {
+    const auto file = place.named(hex(bad) + ".bin").at(0);
+    const auto before = contents(file);
+    for (const auto& bytes : {copied_bytes("x"), bad == "one" ? before : good}) {  // none, and another's
+      if (bytes == before) continue;
+      CAPTURE(bad, bytes.size());
+      overwrite(file, bytes);
+      const auto misses = explain_misses(place.config, hex("asked"));
+      REQUIRE(misses);
+      REQUIRE(misses->size() == 1);
+      CHECK_FALSE(misses->at(0).stored_now);
+      REQUIRE(misses->at(0).nearest);
+      CHECK(misses->at(0).nearest->key.hex() != hex(bad));
+      REQUIRE(misses->at(0).differences.size() == 1);
+      CHECK(misses->at(0).differences[0].name == "source");
+    }
+    overwrite(file, before);
+  }
 }
 
 }  // namespace

@@ -185,5 +185,83 @@ TEST_CASE("cache::inventory: a folder that is not this user's alone is refused i
   CHECK(cache_exists(place.config).error().code == StatusCode::invalid_argument);
 }
 
+TEST_CASE("cache::inventory: no question reads or changes a folder that others can write") {
+  Workplace place;
+  const CacheConfig& config = place.config;
+  SyntheticDevice device;
+  REQUIRE(acquire(*place.open(), "one", device));
+  std::filesystem::permissions(config.directory, std::filesystem::perms::all);
+  const auto said = [](const auto& result) { return result ? std::string("nothing") : result.error().message; };
+  const auto bundle = place.temporary.path() / "bundle";
+  const std::pair<const char*, std::string> questions[] = {
+      {"exists", said(cache_exists(config))},
+      {"totals", said(cache_totals(config))},
+      {"inspect", said(inspect_program(config, "one"))},
+      {"explain", said(explain_misses(config, "one"))},
+      {"verify", said(verify_cache(config, BadEntries::keep))},
+      {"release", said(release_programs(config, "one"))},
+      {"persist", said(persist_cache(config, {}))},
+      {"prune", said(prune_cache(config, {{}, 0}, Removal::pretend))},
+      {"clear", said(clear_cache(config, ClearScope::everything))},
+      {"export", said(export_cache(config, bundle, {}))},
+      {"import", said(import_cache(config, {bundle, "trust", {device.info()}}))},
+  };
+  const std::string expected = "folder " + config.directory.string() + ": has mode 0777";
+  for (const auto& [name, message] : questions) {
+    CAPTURE(name);
+    CHECK_THAT(message, Contains(expected));
+  }
+  CHECK(place.files(".bin").size() == 1);
+  CHECK_FALSE(std::filesystem::exists(bundle));
+}
+
+TEST_CASE("cache::inspection: a program that waits, or is set aside, is told with its place and its device") {
+  Workplace place;
+  SyntheticDevice device, newer;
+  place.config.auto_save = false;
+  place.config.compression = GENERATE("none", "zstd");
+  REQUIRE(acquire(*place.open(), std::string(500, 'x'), device));
+  const std::string hex = key_for(std::string(500, 'x'), device).digest.hex();
+  const auto pending = inspect_program(place.config, hex);
+  REQUIRE(pending);
+  CHECK(pending->path == place.files(".bin").at(0).string());
+  CHECK(pending->program.pending);
+  CHECK(pending->verdict == "authentic");
+  CHECK(pending->compression == place.config.compression);
+  CHECK(pending->inflated_bytes > 500);
+  CHECK((pending->stored_bytes < pending->inflated_bytes) == (place.config.compression == "zstd"));
+  CHECK((pending->stored_bytes == pending->inflated_bytes) == (place.config.compression == "none"));
+
+  place.config.auto_save = true;
+  newer.facts().driver_identity.front().second = "2.0";
+  for (SyntheticDevice* each : {&device, &newer}) REQUIRE(acquire(*place.open(), "one", *each));
+  const std::string one = key_for("one", device).digest.hex(), other = key_for("one", newer).digest.hex();
+  const auto set_aside = [&](const std::string& which, const char* suffix) {
+    const auto file = place.named(which + ".bin").at(0);
+    std::filesystem::rename(file, std::filesystem::path(file).replace_extension(suffix));
+    return std::filesystem::path(file).replace_extension(suffix).string();
+  };
+  const std::string path = set_aside(one, ".quarantined");
+  const auto aside = inspect_program(place.config, one);
+  REQUIRE(aside);
+  CHECK(aside->verdict == "quarantined");
+  CHECK(aside->path == path);
+  CHECK(aside->program.key.hex() == one);
+  CHECK(aside->program.label == label_of("one"));
+  CHECK(aside->device.device == "Synthetic (test, 1 lane)");
+  CHECK(aside->program.folder == aside->device.folder);
+  CHECK(aside->schema == 2);
+  CHECK(field_text(*aside, "source") == "one");
+  CHECK(inspect_program(place.config, label_of("one"))->program.key.hex() == other);  // the one that is stored
+  set_aside(other, ".suspect");
+  CHECK(inspect_program(place.config, label_of("one")).error().text() ==
+        "invalid_argument: program 'the label of one' matches 2 suspect or quarantined programs. Give more digits of "
+        "the key");
+  const auto suspect = inspect_program(place.config, other);
+  REQUIRE(suspect);
+  CHECK(suspect->verdict == "suspect");
+  CHECK(suspect->why == "the program was being loaded when a process died; the next use tries it in a child process");
+}
+
 }  // namespace
 }  // namespace kiln::test

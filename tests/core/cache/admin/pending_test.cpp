@@ -12,6 +12,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace kiln::test {
 namespace {
@@ -141,6 +145,7 @@ TEST_CASE("cache::pending: what somebody stored in the meantime stays, and a bad
   CHECK(outcome->already == 1);
   CHECK(outcome->stored == 1);
   CHECK(outcome->left == 0);
+  CHECK_FALSE(std::filesystem::exists(place.config.directory / "pending"));
   CHECK(place.tier_of("two") == Tier::disk);
 }
 
@@ -267,6 +272,51 @@ TEST_CASE("cache::pending: prune and clear count and remove what waits") {
   place.build({"one", "two"});
   CHECK(clear_cache(place.config, ClearScope::programs)->pending == 2);
   CHECK_FALSE(std::filesystem::exists(place.config.directory / "pending"));
+}
+
+TEST_CASE("cache::pending: a program that cannot be stored is told, and the others are stored") {
+  Waiting place;
+  const std::vector<std::string> texts{"one", "two", "three", "four"};
+  place.build(texts);
+  const auto device_folder = place.config.directory / device_folder_name(place.device.info());
+  const auto part_of = [&](const std::string& text) { return key_for(text, place.device).digest.hex().substr(0, 2); };
+  std::filesystem::create_directory(device_folder);
+  std::filesystem::permissions(device_folder, std::filesystem::perms::owner_all);
+  std::set<std::string> parts;
+  for (const std::string& text : texts) parts.insert(part_of(text));
+  REQUIRE(parts.size() == 4);
+  for (const char* text : {"one", "two"}) {  // others can write there
+    std::filesystem::create_directory(device_folder / part_of(text));
+    std::filesystem::permissions(device_folder / part_of(text), std::filesystem::perms::all);
+  }
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> told;
+  const auto outcome =
+      persist_cache(place.config, {}, [&](std::uint64_t done, std::uint64_t of) { told.emplace_back(done, of); });
+  REQUIRE(outcome);
+  CHECK(told == decltype(told){{1, 4}, {2, 4}, {3, 4}, {4, 4}});
+  CHECK(outcome->stored == 2);
+  CHECK(outcome->left == 2);
+  CHECK_THAT(outcome->failure.message, Catch::StartsWith("program ") && Contains("has mode 0777"));
+  CHECK(lies_pending(place.file_of("one")));
+  CHECK_FALSE(lies_pending(place.file_of("three")));
+}
+
+TEST_CASE("cache::pending: a cache persists the others where one that it set aside was damaged") {
+  const std::vector<std::string> texts{"one", "two", "three"};
+  for (const std::string& bad : texts) {
+    CAPTURE(bad);
+    Waiting place;
+    const auto cache = place.open();
+    for (const std::string& text : texts) REQUIRE(acquire(*cache, text, place.device));
+    overwrite(place.file_of(bad), copied_bytes("x"));
+    const auto stored = cache->persist();
+    REQUIRE(stored);
+    CHECK(*stored == 2);
+    CHECK(place.file_of(bad).empty());
+    REQUIRE(place.log.warnings().size() == 1);
+    CHECK_THAT(place.log.warnings()[0],
+               Contains("program " + key_for(bad, place.device).digest.hex() + " in pending: "));
+  }
 }
 
 }  // namespace

@@ -114,6 +114,16 @@ TEST_CASE("cache::pruning: over the size the least recently used go, until the r
   CHECK(place.holds("5"));
   CHECK(place.holds("4"));
   CHECK(prune_cache(place.config, {{}, before->bytes_stored}, Removal::perform)->programs == 0);
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> told;
+  const auto progress = [&](std::uint64_t done, std::uint64_t of) { told.emplace_back(done, of); };
+  CHECK(prune_cache(place.config, {{}, pruned->bytes_left}, Removal::perform)->programs == 0);
+  const auto one = prune_cache(place.config, {{}, pruned->bytes_left - 1}, Removal::perform, progress);
+  REQUIRE(one);
+  CHECK(one->programs == 1);
+  CHECK(one->bytes + one->bytes_left == pruned->bytes_left);
+  REQUIRE(told.size() == pruned->programs_left);
+  for (std::size_t i = 0; i < told.size(); ++i)
+    CHECK(told[i] == std::pair<std::uint64_t, std::uint64_t>(i + 1, told.size()));
 }
 
 TEST_CASE("cache::clearing: everything that Kiln made goes and nothing else; everything means statistics too") {
@@ -261,6 +271,49 @@ TEST_CASE("cache::pruning: what cannot be removed is told, and counted as left")
     return place.holds("one") ? "" : "it is gone";
   });
   CHECK(end.said == "");
+}
+
+TEST_CASE("cache::clearing: a folder in a file's place is told, and the files beside it go") {
+  Kept place;
+  place.build("one");
+  const fs::path folder = place.files(".bin").at(0).parent_path();
+  fs::create_directory(folder / (digits('a') + ".bin"));
+  for (const char* name : {".1-0.tmp", ".2-0.tmp", ".3-0.tmp", ".4-0.tmp"}) overwrite(folder / name, {});
+  for (const char* name : {".5-0.tmp", ".6-0.tmp"}) fs::create_directory(folder / name);
+  const auto cleared = clear_cache(place.config, ClearScope::programs);
+  REQUIRE(cleared);
+  CHECK(cleared->programs == 1);
+  const std::string inside = folder.parent_path().filename().string() + "/" + folder.filename().string();
+  CHECK_THAT(cleared->failure.message,
+             Catch::StartsWith("file " + inside + "/") && Catch::EndsWith(": cannot be removed: Is a directory"));
+  CHECK(std::distance(fs::directory_iterator(folder), {}) == 3);
+}
+
+TEST_CASE("cache::clearing: of a driver's notes only those go, and not through a link") {
+  Kept place;
+  place.build("one");
+  const fs::path notes = place.config.directory / "notes", outside = place.temporary.path() / "outside";
+  fs::create_directory(notes);
+  fs::permissions(notes, fs::perms::owner_all);
+  for (const char digit : {'1', '2', '3', '4'}) {
+    overwrite(notes / (std::string("driver ") + digit + ".note"), std::vector<std::byte>(10));
+    overwrite(notes / (std::string("of a person ") + digit), {});
+  }
+  auto cleared = clear_cache(place.config, ClearScope::programs);
+  REQUIRE(cleared);
+  CHECK(cleared->failure.ok());
+  CHECK(std::distance(fs::directory_iterator(notes), {}) == 4);
+  CHECK(fs::exists(notes / "of a person 1"));
+  fs::rename(notes, outside);
+  overwrite(outside / "driver.note", {});
+  fs::create_directory_symlink(outside, notes);
+  cleared = clear_cache(place.config, ClearScope::programs);
+  REQUIRE(cleared);
+  CHECK(cleared->bytes == 0);
+  CHECK(fs::exists(outside / "driver.note"));
+  fs::create_directory(place.config.directory / "missed_keys");
+  CHECK(clear_cache(place.config, ClearScope::programs)->failure.text() ==
+        "io: file missed_keys: cannot be removed: Is a directory");
 }
 
 }  // namespace

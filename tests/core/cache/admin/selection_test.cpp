@@ -4,6 +4,7 @@
 #include "cache/disk_bound.hpp"
 #include "cache_admin/explanation.hpp"
 #include "core/cache/workplace.hpp"
+#include "support/in_child.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -231,6 +232,26 @@ TEST_CASE("cache::survey: names of files and folders") {
     CAPTURE(name);
     CHECK_FALSE(is_stored_file_name(name));
   }
+}
+
+TEST_CASE("cache::survey: what cannot be removed is passed over, and takes its room") {
+  const ChildEnd end = in_unprivileged_child([]() -> std::string {
+    const StoredFiles files;
+    const Digest blocked = digest_with(0x12, 1), free = digest_with(0x34, 2);
+    const fs::path stays = files.write(blocked, ".bin", 100, 1000), goes = files.write(free, ".bin", 50, 10);
+    chmod(stays.parent_path().c_str(), 0500);
+    Survey found = survey(files.root.get(), Sweep::no);
+    const std::size_t removed = prune(files.root.get(), found, 0);
+    const std::string said = remove_entry(files.root.get(), device_folder, blocked).text();
+    chmod(stays.parent_path().c_str(), 0700);
+    if (removed != 1 || fs::exists(goes)) return "the newer one was not removed";
+    if (!fs::exists(stays)) return "it was removed";
+    if (found.bytes != 100) return std::to_string(found.bytes) + " bytes are left";
+    const std::string expected =
+        std::string("io: file ") + device_folder + "/" + blocked.hex() + ".bin: cannot be removed: Permission denied";
+    return said == expected ? "" : said;
+  });
+  CHECK(end.said == "");
 }
 
 }  // namespace

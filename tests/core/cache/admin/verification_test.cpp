@@ -8,6 +8,9 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace kiln::test {
 namespace {
@@ -126,6 +129,43 @@ TEST_CASE("cache::verification: read_only forbids removing and nothing else") {
   CHECK(prune_cache(place.config, {{}, 0}, Removal::perform).error().code == StatusCode::invalid_argument);
   CHECK(prune_cache(place.config, {{}, 0}, Removal::pretend)->programs == 6);
   CHECK(place.files(".bin").size() == 6);
+}
+
+TEST_CASE("cache::verification: a .meta that lost its program is no program, wherever it comes in the walk") {
+  Workplace place;
+  SyntheticDevice device;
+  const std::vector<std::string> texts{"one", "two", "three"};
+  for (const std::string& text : texts) REQUIRE(acquire(*place.open(), text, device));
+  const auto away = place.temporary.path() / "away", bundle = place.temporary.path() / "bundle";
+  for (const std::string& lost : texts) {
+    CAPTURE(lost);
+    const auto file = place.named(key_for(lost, device).digest.hex() + ".bin").at(0);
+    std::filesystem::rename(file, away);
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> told;
+    const auto progress = [&](std::uint64_t done, std::uint64_t of) { told.emplace_back(done, of); };
+    const decltype(told) twice{{1, 2}, {2, 2}};
+    const auto verdict = verify_cache(place.config, BadEntries::keep, progress);
+    REQUIRE(verdict);
+    CHECK(verdict->entries == 2);
+    CHECK(verdict->ok == 2);
+    CHECK(std::exchange(told, {}) == twice);
+    const auto stored = cache_inventory(place.config, Detail::programs);
+    REQUIRE(stored);
+    CHECK(stored->programs_stored == 2);
+    CHECK(stored->programs.size() == 2);
+    const auto made = export_cache(place.config, bundle, {}, progress);
+    REQUIRE(made);
+    CHECK(made->programs == 2);
+    CHECK(std::exchange(told, {}) == twice);
+    for (const std::string& text : texts) {
+      CHECK(inspect_program(place.config, "the label of " + text).has_value() == (text != lost));
+    }
+    const auto pruned = prune_cache(place.config, {}, Removal::pretend, progress);
+    REQUIRE(pruned);
+    CHECK(pruned->programs_left == 2);
+    CHECK(told == decltype(told){{1, 3}, {2, 3}, {3, 3}});  // the .meta counts as well
+    std::filesystem::rename(away, file);
+  }
 }
 
 }  // namespace

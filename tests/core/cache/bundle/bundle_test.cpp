@@ -262,5 +262,70 @@ TEST_CASE("cache::bundle: Ed25519 as RFC 8032 has it") {
   CHECK_FALSE(*is_signed_by(*key, seed, *signature));
 }
 
+TEST_CASE("cache::bundle: an import needs the room of its programs, to the byte, and counts what it writes") {
+  const std::string text(500, 'x'), label = "the label of " + text;
+  Machine first, second;
+  first.config.compression = "none";
+  first.build({"two"});
+  {
+    const auto cache = first.open();
+    REQUIRE(acquire(*cache, text, first.device));
+    cache->record(key_for(text, first.device), first.device, Measurement{}, 42.5);
+  }
+  CHECK_FALSE(export_cache(first.config, first.temporary.path() / "none" / "bundle", {}));
+  REQUIRE(export_cache(first.config, first.bundle(), {}));
+  std::uint64_t needed = 0;
+  for (const auto& file : first.files(".bin")) needed += std::filesystem::file_size(file);
+  second.config.max_disk = needed - 1;
+  CHECK(second.import(first.bundle(), first.key()).error().text() ==
+        "unavailable: bundle " + first.bundle().string() + ": programs need " + std::to_string(needed) +
+            " bytes, expected at most " + std::to_string(needed - 1) + " (max_disk)");
+  second.config.max_disk = needed;
+  REQUIRE(second.import(first.bundle(), first.key()));
+  Machine third;
+  third.config.compression = GENERATE("none", "zstd");
+  const auto taken = third.import(first.bundle(), first.key());
+  REQUIRE(taken);
+  CHECK(taken->bytes == cache_inventory(third.config, Detail::figures)->bytes_stored);
+  CHECK(taken->pruned == 0);
+  const auto one = inspect_program(third.config, label);
+  REQUIRE(one);
+  CHECK(one->compression == third.config.compression);
+  CHECK(one->program.gflops == 0);  // measured elsewhere
+  chmod(third.config.key_file.c_str(), 0644);
+  CHECK_THAT(third.import(first.bundle(), first.key()).error().message, Contains("0644"));
+  chmod(third.config.key_file.c_str(), 0600);
+  const std::vector<std::string> which{label, "nobody"};
+  CHECK_THAT(export_cache(first.config, first.bundle(), which).error().message, Contains("'nobody'"));
+  CHECK_THAT(third.import(third.temporary.path() / "none", first.key()).error().text(),
+             Catch::StartsWith("not_found: bundle: "));
+}
+
+TEST_CASE("cache::bundle: a refusal names the devices of both sides that store programs") {
+  Machine first, second;
+  first.build({"one"});
+  REQUIRE(export_cache(first.config, first.bundle(), {}));
+  const std::string there = device_folder_name(first.device.info());
+  second.device.facts().driver_identity[0].second = "2.0";
+  second.device.facts().driver_identity.emplace_back("extra", "more");
+  second.device.facts().driver = "Synthetic 2.0";
+  SyntheticDevice library, another;
+  library.facts().serializes = false;
+  library.facts().device_identity[0].second = "library";
+  another.facts().name = "Another";
+  another.facts().device_identity[0].second = "another";
+  const std::vector<DeviceInfo> devices{library.info(), another.info(), second.device.info()};
+  const auto refused = import_cache(second.config, {first.bundle(), first.key(), devices});
+  REQUIRE_FALSE(refused);
+  CHECK(
+      refused.error().text() ==
+      "unsupported: bundle " + first.bundle().string() +
+          ": contains programs for Synthetic (test, 1 lane), Synthetic 1.0 (" + there +
+          "); the loaded plugins have Another, Synthetic 1.0 (" + device_folder_name(another.info()) +
+          "); Synthetic (test, 1 lane), Synthetic 2.0 (" + device_folder_name(second.device.info()) +
+          "). The drivers of Synthetic (test, 1 lane) differ in version: there 1.0, here 2.0, extra: there none, here "
+          "more. [plugins] load can name other plugins");
+}
+
 }  // namespace
 }  // namespace kiln::test

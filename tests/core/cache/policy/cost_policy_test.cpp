@@ -247,5 +247,36 @@ TEST_CASE("cache::policy::use_history: any sequence gives a prospect, never belo
   }));
 }
 
+// By another program, from the description of the model.
+TEST_CASE("cache::policy::use_history: classes of ages and prospects as computed elsewhere") {
+  UseHistory once;
+  once.used(100, 1, half_life);
+  const std::pair<std::uint64_t, std::uint32_t> classes[] = {
+      {0, 0}, {1, 1}, {2, 1}, {3, 2}, {6, 2}, {7, 3}, {(1u << 23) - 2, 22}, {(1u << 23) - 1, 23}, {1u << 30, 23}};
+  for (const auto& [age, expected] : classes) CHECK(once.age_class(100 + age) == expected);
+  using Uses = std::vector<std::pair<std::uint64_t, std::uint32_t>>;  // time, how many
+  const Uses single{{100, 1}}, thrice{{100, 1}, {108, 1}, {116, 1}};
+  Uses many;
+  for (std::uint64_t now = 4; now <= 1200; now += 4) many.emplace_back(now, 1);
+  struct Case {
+    Uses uses;
+    double half_life;
+    std::uint64_t now;
+    double prospect;
+  };
+  for (const Case& each :
+       {Case{single, 64, 100, 0.008516262888}, Case{single, 64, 101, 0.008372202968},
+        Case{thrice, 64, 116, 0.0388542073}, Case{thrice, 64, 125, 0.06025478813}, Case{thrice, 64, 150, 0.01202160912},
+        Case{{{10, 1}, {20, 2}, {50, 3}}, 256, 52, 0.05604071581}, Case{{{1, 1}, {2, 100}}, 32, 2, 1.85030898},
+        Case{many, 1000, 1200, 0.1982530574}, Case{many, 1000, 1300, 0.02538449135},
+        Case{{{5, 1}, {7, 1}, {100, 1}, {101, 1}}, 128, 103, 0.08798715391},
+        Case{{{1, 200}, {300, 64}, {301, 1}}, 500, 310, 0.004036521593}}) {
+    CAPTURE(each.uses.size(), each.now);
+    UseHistory history;
+    for (const auto& [now, times] : each.uses) history.used(now, times, each.half_life);
+    CHECK(history.prospect(history.age_class(each.now), each.half_life) == Approx(each.prospect).epsilon(1e-5));
+  }
+}
+
 }  // namespace
 }  // namespace kiln::test

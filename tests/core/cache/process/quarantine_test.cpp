@@ -1,4 +1,5 @@
 // A driver that dies of what it is given: it dies once, and the program is built anew from then on.
+#include "cache/cache_root.hpp"
 #include "core/cache/workplace.hpp"
 #include "support/in_child.hpp"
 
@@ -6,11 +7,14 @@
 
 #include <kiln/cache_admin.hpp>
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <ctime>
 #include <thread>
 
 namespace kiln::test {
@@ -78,7 +82,7 @@ TEST_CASE("cache::quarantine: said once, when it begins") {
   REQUIRE(s.log.warnings().size() == 1);
   CHECK_THAT(s.log.warnings().front(), Catch::Contains(digest) &&
                                            Catch::Contains("a child process that loaded the program died (SIGSEGV)") &&
-                                           Catch::Contains("kiln cache release " + digest.substr(0, 12)));
+                                           Catch::Contains("`kiln cache release " + digest.substr(0, 12) + "` ends"));
   CHECK(s.tried == 1);
   CHECK(acquire(*s.open(), "one", s.device)->tier == Tier::built);
   CHECK(s.log.warnings().size() == 1);
@@ -212,6 +216,7 @@ TEST_CASE("cache::suspect: where no child can try it, it is built anew and store
   const auto cache = s.open();
   CHECK(acquire(*cache, "one", s.device)->tier == Tier::built);
   CHECK(cache->stats().rejected.quarantined == 0);
+  CHECK(s.log.said(" cannot be tried in a child process and is built again: no kiln-probe") == 1);
   CHECK(acquire(*s.open(), "one", s.device)->tier == Tier::disk);
   CHECK(s.files(".suspect").empty());
 }
@@ -298,6 +303,69 @@ TEST_CASE("cache::suspect: what is suspect or quarantined is shown with reason a
   CHECK(release_programs(s.config, "nothing").error().code == StatusCode::not_found);
   REQUIRE(release_programs(s.config, "the label of one"));
   CHECK(acquire(*s.open(), "one", s.device)->tier == Tier::disk);
+}
+
+TEST_CASE("cache::quarantine: a miss says until when, to the minute") {
+  Stored s;
+  const auto aside = std::filesystem::path(s.file).replace_extension(".quarantined");
+  std::filesystem::rename(s.file, aside);
+  const std::time_t since = std::time(nullptr) - 24 * 3600, until = since + 7 * 24 * 3600;
+  const timespec times[] = {{since, 0}, {since, 0}};
+  REQUIRE(utimensat(AT_FDCWD, aside.c_str(), times, 0) == 0);
+  CHECK(acquire(*s.open(), "one", s.device)->tier == Tier::built);
+  std::tm utc{};
+  char date[32] = "";
+  REQUIRE(gmtime_r(&until, &utc) != nullptr);
+  REQUIRE(std::strftime(date, sizeof date, "%Y-%m-%d %H:%M UTC", &utc) != 0);
+  const auto misses = explain_misses(s.config, "the label of one");
+  REQUIRE(misses);
+  CHECK(misses->at(0).why ==
+        "quarantined until " + std::string(date) + ": a process that loaded the program died or timed out");
+}
+
+TEST_CASE("cache::suspect: what is released comes back, unless a newer program is stored or it has no bytes") {
+  Stored s;
+  const auto bytes = contents(s.file), newer = copied_bytes("newer");
+  const auto aside = std::filesystem::path(s.file).replace_extension(".quarantined");
+  const auto release = [&] { return release_programs(s.config, key_for("one", s.device).digest.hex()); };
+  std::filesystem::rename(s.file, aside);
+  auto released = release();
+  REQUIRE(released);
+  REQUIRE(released->size() == 1);
+  CHECK(released->at(0).quarantined);
+  CHECK(contents(s.file) == bytes);
+  std::filesystem::rename(s.file, aside);
+  overwrite(s.file, newer);
+  REQUIRE(release());
+  CHECK(contents(s.file) == newer);
+  CHECK_FALSE(std::filesystem::exists(aside));
+  std::filesystem::remove(s.file);
+  overwrite(aside, {});  // keeps the program of a layer out
+  const auto empty = inspect_program(s.config, key_for("one", s.device).digest.hex());
+  REQUIRE(empty);
+  CHECK(empty->verdict == "quarantined");
+  CHECK(empty->schema == 0);
+  REQUIRE(release());
+  CHECK_FALSE(std::filesystem::exists(aside));
+  CHECK_FALSE(std::filesystem::exists(s.file));
+  // Of one that is gone meanwhile nothing is told.
+  const auto root = CacheRoot::open(s.config);
+  REQUIRE(root);
+  AsideProgram gone = released->at(0);
+  CHECK(root->release(gone).ok());
+  gone.folder = "none-0123456789abcdef-0123456789abcdef";
+  CHECK(root->release(gone).ok());
+  // A folder that others can write is not touched.
+  overwrite(aside, bytes);
+  gone = released->at(0);
+  for (const auto& folder : {aside.parent_path(), aside.parent_path().parent_path()}) {
+    std::filesystem::permissions(folder, std::filesystem::perms::all);
+    CHECK_THAT(root->release(gone).message, Catch::Contains("has mode 0777"));
+    std::filesystem::permissions(folder, std::filesystem::perms::owner_all);
+  }
+  CHECK(contents(aside) == bytes);
+  s.config.read_only = true;
+  CHECK(release().error().code == StatusCode::invalid_argument);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // The store of file:// URLs: objects and indexes as files of a folder, and what of a folder it does not touch.
 #include "core/cache/shared/sharing.hpp"
+#include "support/in_child.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -128,6 +129,81 @@ TEST_CASE("file store: an index grows, and is written where something is new") {
   found = store->index("f", {});
   REQUIRE(found);
   CHECK(**found == merged_index(two, {{sha256("1"), 7}}));
+}
+
+TEST_CASE("file store: what lies in the place of a folder is told, and written to by nobody") {
+  Share share;
+  const auto store = share.store();
+  const std::string folder = "folder " + (share.folder / "f").string();
+  std::ofstream(share.folder / "f") << "in the way";
+  CHECK_THAT(store->put("f/a", {}, {}).text(), Catch::Contains((share.folder / "f").string()));
+  CHECK_THAT(store->add_to_index("f", {{sha256("1"), 5}}, {}).text(), Catch::Contains((share.folder / "f").string()));
+  CHECK_THAT(words_of(store->get("f/a", {})),
+             Catch::Contains("cannot be opened, or is a symbolic link: Not a directory"));
+  std::filesystem::remove_all(share.folder);
+  std::ofstream(share.folder) << "a file";
+  CHECK_THAT(words_of(store->get("f/a", {})),
+             Catch::EndsWith(share.folder.string() + ": cannot be opened: Not a directory"));
+  const ChildEnd end = in_unprivileged_child([]() -> std::string {
+    const Share closed;
+    const auto opened = closed.store();
+    if (!opened->put("f/a", copied_bytes("one"), {}).ok()) return "was not written";
+    std::filesystem::permissions(closed.folder / "f",
+                                 std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
+    const std::string said = opened->put("f/b", copied_bytes("two"), {}).text();
+    std::filesystem::permissions(closed.folder / "f", std::filesystem::perms::owner_all);
+    if (!said.starts_with("io: folder " + (closed.folder / "f").string() + ": ")) return "said '" + said + "'";
+    return said.ends_with("Permission denied") ? "" : "said '" + said + "'";
+  });
+  CHECK(end.said == "");
+}
+
+TEST_CASE("file store: the first write to a folder removes what killed writers left an hour ago, and no other file") {
+  const Share share;
+  const auto folder = share.folder / "f";
+  std::filesystem::create_directory(folder);
+  const auto leave = [&](const std::string& name, std::chrono::seconds age) {
+    std::ofstream(folder / name) << "half";
+    std::filesystem::last_write_time(folder / name, std::filesystem::file_time_type::clock::now() - age);
+  };
+  const auto there = [&](const std::string& name) { return std::filesystem::exists(folder / name); };
+  leave(".1-0.tmp", 3700s);
+  leave(".2-0.tmp", 3500s);
+  leave("other.tmp", 7200s);
+  const auto store = share.store();
+  REQUIRE(store->put("f/a", copied_bytes("one"), {}).ok());
+  CHECK_FALSE(there(".1-0.tmp"));
+  CHECK(there(".2-0.tmp"));
+  CHECK(there("other.tmp"));
+  leave(".3-0.tmp", 3700s);
+  REQUIRE(store->put("f/a", copied_bytes("two"), {}).ok());
+  CHECK(there(".3-0.tmp"));  // once in a process
+  REQUIRE(share.store()->put("f/a", copied_bytes("three"), {}).ok());
+  CHECK_FALSE(there(".3-0.tmp"));
+}
+
+TEST_CASE("file store: of a damaged index the files tell, and another kind of store leaves it") {
+  const Share share;
+  const auto store = share.store();
+  const Digest one = sha256("1"), two = sha256("2");
+  REQUIRE(store->put("f/" + one.hex(), copied_bytes("one"), {}).ok());
+  REQUIRE(store->put("f/index", copied_bytes("damaged"), {}).ok());
+  REQUIRE(store->add_to_index("f", {{two, 6}}, {}).ok());
+  const auto index = store->index("f", {});
+  REQUIRE(index);
+  REQUIRE(*index);
+  CHECK(**index == merged_index({{one, 0}}, {{two, 6}}));
+  const auto server = std::make_shared<SharedServer>();
+  MemoryStore memory(server);
+  server->objects["f/index"] = copied_bytes("damaged");
+  CHECK(memory.add_to_index("f", {{two, 6}}, {}).text() == "corrupt: index: has 7 bytes, expected at least 16");
+  CHECK(server->objects["f/index"] == copied_bytes("damaged"));
+  server->objects.clear();
+  REQUIRE(memory.add_to_index("f", {{two, 6}}, {}).ok());
+  CHECK(server->most_bytes_asked == 16u << 20);
+  server->puts = 0;
+  CHECK(memory.add_to_index("f", {{two, 6}}, {}).ok());
+  CHECK(server->puts == 0);  // all of it was there
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
-// One remote as the cache sees it: what is asked, counted and believed, how long an answer is waited for; and the queue
-// and the leases behind it.
+// One remote as the cache sees it: what is asked, counted and believed, and how long an answer is waited for.
 #include "cache/remote_endpoint.hpp"
-#include "cache/background_work.hpp"
 #include "cache/bundle_format.hpp"
 #include "cache/manifest.hpp"
 #include "cache/signing_keys.hpp"
@@ -10,8 +8,10 @@
 #include <catch2/catch.hpp>
 
 #include <chrono>
+#include <filesystem>
 #include <map>
-#include <thread>
+#include <string>
+#include <vector>
 
 namespace kiln::test {
 namespace {
@@ -313,6 +313,40 @@ TEST_CASE("remote endpoint: what of a configuration has no effect is told") {
   CHECK(remote.fetch_many({}, some_limits(), counters, {}).text() == none);
 }
 
+TEST_CASE("remote endpoint: a store gets the credentials that its remote names") {
+  SharingMachine machine;
+  std::vector<RemoteContext> opened;
+  machine.stores["http"] = [&](const RemoteContext& context) -> Result<std::unique_ptr<RemoteStore>> {
+    opened.push_back(context);
+    return std::unique_ptr<RemoteStore>(std::make_unique<MemoryStore>(std::make_shared<SharedServer>()));
+  };
+  const auto folder = machine.config.trust_folders.back() / "credentials.d";
+  std::filesystem::create_directories(folder);
+  for (const auto& each : {folder.parent_path(), folder}) {
+    std::filesystem::permissions(each, std::filesystem::perms::owner_all);
+  }
+  overwrite(folder / "server", copied_bytes("url " + url + "\nuser u\n"));
+  std::filesystem::permissions(folder / "server",
+                               std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  machine.config.directory.clear();
+  machine.config.remotes = {{url, false, {}, "", "server", "bazel", {}}};
+  Endpoint named(machine);
+  for (int i = 0; i < 2; ++i) CHECK(named.of.store());
+  REQUIRE(opened.size() == 1);  // once
+  CHECK(opened[0].url == url);
+  CHECK(opened[0].layout == "bazel");
+  CHECK(opened[0].credentials == std::map<std::string, std::string>{{"user", "u"}});
+  machine.config.remotes[0].credentials = "none";
+  Endpoint missing(machine);
+  for (int i = 0; i < 2; ++i) {
+    const auto store = missing.of.store();
+    REQUIRE_FALSE(store);
+    CHECK(store.error().text() == "not_found: credentials 'none': not in credentials.d");
+  }
+  CHECK(opened.size() == 1);
+  CHECK(machine.log.said("remote is not used: credentials 'none': not in credentials.d") == 1);
+}
+
 TEST_CASE("layers: an object that is not used is told once, and the next layer is tried") {
   SharingMachine writer, reader;
   writer.write_to("file:///nowhere");
@@ -340,104 +374,6 @@ TEST_CASE("layers: an object that is not used is told once, and the next layer i
   CHECK(counters.counts().bad_length == 2);
   CHECK(reader.log.said("is not used: bad_length: the object has 5 bytes, expected at least 120") == 2);
   CHECK(reader.log.warnings().size() == 1);
-}
-
-TEST_CASE("write back: the queue holds eight megabytes") {
-  WriteBack writes;
-  const auto item = [](std::size_t bytes) {
-    WriteBack::Item made;
-    made.folder = "f" + std::to_string(bytes);
-    made.entry.resize(bytes);
-    return made;
-  };
-  CHECK(writes.add(item((8 << 20) - 1)));
-  CHECK_FALSE(writes.add(item(2)));
-  CHECK(writes.add(item(1)));
-  CHECK_FALSE(writes.add(item(1)));
-  CHECK(writes.begin());
-  CHECK_FALSE(writes.begin());  // somebody serves it already
-  writes.not_served();
-  CHECK(writes.begin());
-  writes.not_served();
-  CHECK(writes.finish(0ms) == 2);  // dropped
-  CHECK(writes.finish(0ms) == 0);
-  CHECK(writes.add(item(8 << 20)));
-}
-
-// Leases that are counted, of a server where another machine may have taken them.
-struct CountedLeases final : MemoryStore, RemoteLeases {
-  struct Calls {
-    std::mutex mutex;
-    std::map<std::string, int> renewed, released;  // by name
-    bool lost = false;
-  };
-  CountedLeases(std::shared_ptr<SharedServer> server, std::shared_ptr<Calls> counted)
-      : MemoryStore(std::move(server)), calls(std::move(counted)) {}
-
-  Result<bool> acquire(const std::string&, const std::string&, std::chrono::milliseconds,
-                       const RemoteLimits&) noexcept override {
-    return true;
-  }
-  Result<bool> renew(const std::string& name, const std::string& token, std::chrono::milliseconds life,
-                     const RemoteLimits&) noexcept override {
-    const std::lock_guard lock(calls->mutex);
-    if (token == "mine" && life == 9s) ++calls->renewed[name];
-    return !calls->lost;
-  }
-  Status release(const std::string& name, const std::string& token, const RemoteLimits&) noexcept override {
-    const std::lock_guard lock(calls->mutex);
-    if (token == "mine") ++calls->released[name];
-    return {};
-  }
-
-  const std::shared_ptr<Calls> calls;
-};
-
-TEST_CASE("held leases: they are renewed after a third of their life, and released at their end") {
-  using Counts = std::map<std::string, int>;
-  const auto server = std::make_shared<SharedServer>();
-  const auto calls = std::make_shared<CountedLeases::Calls>();
-  SharingMachine machine;
-  machine.stores["http"] = [&](const RemoteContext&) -> Result<std::unique_ptr<RemoteStore>> {
-    return std::unique_ptr<RemoteStore>(std::make_unique<CountedLeases>(server, calls));
-  };
-  without_folder(machine);
-  const auto endpoint =
-      std::make_shared<RemoteEndpoint>(Log{}, machine.config.remotes.at(0), machine.config,
-                                       std::make_shared<CurrentKeys>(machine.config.trust_folders), machine.stores);
-  HeldLeases leases;
-  const auto now = Clock::now();
-  const auto held = [&](const std::string& name, Clock::time_point renewed, Clock::time_point ends) {
-    return HeldLeases::Held{endpoint, name, "mine", 9s, renewed, ends};
-  };
-  const std::atomic<bool> stop{false}, stopped{true};
-  CHECK(leases.add(sha256("over"), held("over", now, now - 1s)));
-  CHECK_FALSE(leases.add(sha256("due"), held("due", now - 4s, now + 3600s)));
-  CHECK_FALSE(leases.add(sha256("young"), held("young", now + 3600s, now + 7200s)));
-  leases.keep(stopped);  // does nothing
-  CHECK(calls->released.empty());
-  std::thread keeper([&] { leases.keep(stop); });  // until none is held
-  CHECK(becomes_true([&] {
-    const std::lock_guard lock(calls->mutex);
-    return calls->renewed.contains("due") && calls->released.contains("over");
-  }));
-  for (const char* name : {"due", "young"}) leases.end_at(sha256(name), now);
-  keeper.join();
-  CHECK(calls->released == Counts{{"over", 1}, {"due", 1}, {"young", 1}});
-  CHECK(calls->renewed == Counts{{"due", 1}});
-  CHECK(leases.take_all().empty());
-  // One that another machine has by now is let go, and not released.
-  calls->lost = true;
-  calls->released.clear();
-  CHECK(leases.add(sha256("lost"), held("lost", now - 4s, now + 3600s)));  // the renewal had ended
-  leases.keep(stop);
-  CHECK(calls->renewed == Counts{{"due", 1}, {"lost", 1}});
-  CHECK(calls->released.empty());
-  leases.add(sha256("one"), held("one", now, now + 3600s));
-  leases.release(sha256("other"));
-  CHECK(calls->released.empty());
-  leases.release(sha256("one"));
-  CHECK(calls->released == Counts{{"one", 1}});
 }
 
 }  // namespace

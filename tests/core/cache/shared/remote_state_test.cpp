@@ -217,5 +217,30 @@ TEST_CASE("remote index: what is wrong with its bytes is told with both sides") 
   CHECK(error_with(16 + 32, 11) == "ok");                                       // a time
 }
 
+TEST_CASE("remote state: processes see what the others learned") {
+  const Workplace place;
+  const auto& folder = place.config.directory;
+  std::filesystem::create_directory(folder);
+  std::filesystem::permissions(folder, std::filesystem::perms::owner_all);
+  const auto other = [&] { return RemoteBreaker(folder, true, url); };
+  other().late(5s);
+  CHECK_FALSE(other().allows_jobs());
+  other().answered_late();
+  CHECK(other().state().late_until_ms == 0);
+  const std::pair<bool, std::uint64_t> failures[] = {{false, 1}, {true, 2}, {false, 2}, {true, 3}};
+  for (const auto& [is_probe, expected] : failures) {  // in the pause only a probe counts
+    RemoteBreaker one(folder, true, url);
+    is_probe ? one.probe_failed() : one.failed();
+    CHECK(other().state().failures == expected);
+  }
+  other().measured(12, 34);
+  other().late(5s);
+  CHECK(other().state().failures == 3);
+  CHECK(other().state().slow_us == 34);
+  other().succeeded();
+  CHECK(other().state().failures == 0);
+  CHECK(other().state().round_trip_us == 12);
+}
+
 }  // namespace
 }  // namespace kiln::test

@@ -225,5 +225,38 @@ TEST_CASE("sharing: a program that failed to build, or came from elsewhere, is n
   CHECK(server->puts == before);
 }
 
+TEST_CASE("sharing: push leaves out remotes that are only read, wherever they are named") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine writer(server);
+  writer.write_to(url);
+  writer.build({"one"});
+  const RemoteConfig writes = writer.config.remotes.at(0), reads{"http://reads", false, {"ci"}, "", "", "plain", {}};
+  writer.config.remotes = {reads, writes, reads};
+  const auto outcomes = push_cache(writer.config, writer.stores, {});
+  REQUIRE(outcomes);
+  REQUIRE(outcomes->size() == 1);
+  CHECK(outcomes->at(0).url == url);
+  CHECK(outcomes->at(0).written == 1);
+  CHECK(outcomes->at(0).bytes == only_program(*server).size());
+  const auto tuned = push_tuning(writer.config, writer.stores, writer.device.info(), "records");
+  REQUIRE(tuned);
+  CHECK(tuned->size() == 1);
+}
+
+TEST_CASE("sharing: what pull finds is counted for its remote, programs and tuning records") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine writer(server), reader(server);
+  writer.write_to(url);
+  writer.build({"one", "two"});
+  REQUIRE(writer.push().written == 2);
+  REQUIRE(push_tuning(writer.config, writer.stores, writer.device.info(), "records"));
+  CHECK(known_remotes(writer.config).at(0).totals.written == 3);
+  reader.read_from(url, writer);
+  CHECK(reader.pull().stored.programs == 2);
+  CHECK(known_remotes(reader.config).at(0).totals.found == 2);
+  REQUIRE(pull_tuning(reader.config, reader.stores, reader.device.info()));
+  CHECK(known_remotes(reader.config).at(0).totals.found == 3);
+}
+
 }  // namespace
 }  // namespace kiln::test

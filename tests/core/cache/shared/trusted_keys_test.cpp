@@ -304,5 +304,30 @@ TEST_CASE("credentials: those of the environment are for the server that it name
   CHECK(environment_credentials("redis://cache.example/0").empty());
 }
 
+TEST_CASE("trusted keys: a file that is no key hides none beside it") {
+  Keys place;
+  const auto folder = place.user / "trust.d";
+  place.write(folder / "a.key", "public " + hex + "\n");
+  for (const char* name : {"b", "b.txt", ".c.key", "c c.key"}) place.write(folder / name, "public " + hex + "\n");
+  place.write(folder / "d.key", "public " + std::string(64, 'b') + "\n");
+  const TrustedKeys keys = place.read();
+  REQUIRE(keys.keys.size() == 2);
+  CHECK(keys.keys[0].name == "a");
+  CHECK(keys.keys[1].name == "d");
+  CHECK(keys.problems ==
+        std::vector<std::string>{"trusted key " + (folder / ".c.key").string() + ": not a name of a key",
+                                 "trusted key " + (folder / "c c.key").string() + ": not a name of a key"});
+}
+
+TEST_CASE("trusted keys: of an unusable file with two keys the first is not used from elsewhere") {
+  Keys place;
+  const std::string other(64, 'b');
+  place.write(place.user / "trust.d" / "bad.key", "public " + hex + "\npublic " + other + "\n");
+  place.write(place.user / "trust.d" / "first.key", "public " + hex + "\n");
+  place.write(place.user / "trust.d" / "second.key", "public " + other + "\n");
+  CHECK(place.read().find("first") == nullptr);
+  CHECK(place.read().find("second") != nullptr);
+}
+
 }  // namespace
 }  // namespace kiln::test
