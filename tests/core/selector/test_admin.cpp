@@ -334,6 +334,7 @@ TEST_CASE("selector store: an arm of two processes", "[selector]") {
   SECTION("that the other left as it was is this one's") {
     mine.run.widening = 0.5;
     stored.run.widening = 0.7;
+    stored.used = GENERATE(0u, 9u);
     const Arm found = merged_of(&stored, &base, &mine).at(key_a);
     CHECK(found.run.log_ns.mean == 12);
     CHECK(found.run.log_ns.count == 6);
@@ -359,6 +360,7 @@ TEST_CASE("selector store: an arm of two processes", "[selector]") {
     mine.run.slower.runs = 3;
     mine.run.faster.sum = 1.5;
     CHECK(merged_of(&stored, &base, &mine).at(key_a).log_flops == 21);
+    CHECK(merged_of(&stored, &base, &mine).at(key_a).run.widening == 0.7);
     stored.used = 6;
     const Arm later = merged_of(&stored, &base, &mine).at(key_a);
     CHECK(later.log_flops == 20);
