@@ -1,11 +1,15 @@
 #include <kiln/elf_notes.hpp>
 
+#include <elf.h>
 #include <gnu/libc-version.h>
+#include <link.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include <catch2/catch.hpp>
 
@@ -84,6 +88,24 @@ TEST_CASE("loaded libraries: the C library is one of them and holds its function
     CHECK(library.build_id == c_library->build_id);
   }
   CHECK(found == 1);
+  // As this process has it in its memory.
+  std::string expected;
+  const auto visit = [](dl_phdr_info* loaded, std::size_t, void* into) {
+    if (std::string_view(loaded->dlpi_name).find("libc.so") == std::string_view::npos) return 0;
+    for (int i = 0; i < loaded->dlpi_phnum; ++i) {
+      const ElfW(Phdr)& segment = loaded->dlpi_phdr[i];
+      if (segment.p_type != PT_NOTE) continue;
+      const auto* const begin = reinterpret_cast<const std::byte*>(loaded->dlpi_addr + segment.p_vaddr);
+      for (const std::byte each : find_build_id({begin, segment.p_memsz})) {
+        char digits[3];
+        std::snprintf(digits, sizeof digits, "%02x", std::to_integer<unsigned>(each));
+        *static_cast<std::string*>(into) += digits;
+      }
+    }
+    return 1;
+  };
+  dl_iterate_phdr(visit, &expected);
+  CHECK(c_library->build_id == expected);
   const auto on_heap = std::make_unique<int>();
   CHECK_FALSE(library_holding(on_heap.get()).has_value());
 }

@@ -69,6 +69,8 @@ TEST_CASE("grid expressions: what is none says where and why", "[contract]") {
   CHECK(refusal_of("9223372036854775807 + 1") == "the result does not fit in 64 bits");
   CHECK(refusal_of("9223372036854775807 * 2") == "the result does not fit in 64 bits");
   CHECK_THAT(refusal_of(std::string(100'000, '(')), Contains("more than 64 nested parentheses"));
+  CHECK(refusal_of(std::string(65, '(') + "1" + std::string(65, ')')) == "has more than 64 nested parentheses");
+  CHECK(value_of(std::string(64, '(') + "1" + std::string(64, ')'), {}).value_or(0) == 1);
   CHECK_THAT(refusal_of(std::string("1\0 2", 4)), Contains("character 2"));
 }
 

@@ -71,6 +71,20 @@ TEST_CASE("kernel text: a SPIR-V module is read as it is, and other files are re
   }
 }
 
+TEST_CASE("kernel text: a module that is missing or no module, word for word", "[kernel_text]") {
+  const Folder folder;
+  CHECK(folder.read(Dialect::code_object).error().text() ==
+        "io: main.comp: file " + (folder.path() / "main.comp").string() + ": cannot open: No such file or directory");
+  for (const std::string& bad : {"\x03\x02\x23\x07"s + "123"s, "\x03\x02\x23\x06"s + "1234"s}) {
+    folder.write("main.comp", bad);
+    CHECK(
+        folder.read(Dialect::code_object).error().text() ==
+        "invalid_argument: main.comp: is not a SPIR-V module (expected a multiple of 4 bytes that begins with 03 02 23 "
+        "07, found " +
+            std::to_string(bad.size()) + " bytes). Compile the shader, for example with glslangValidator -V");
+  }
+}
+
 TEST_CASE("kernel text: an include is found however its directive is written", "[kernel_text]") {
   const Folder folder;
   folder.write("part.glsl", "int part;\n");

@@ -171,6 +171,15 @@ TEST_CASE("layer costs: shapes in words leave out what is usual", "[contract]") 
   conv.stride_x = 2, conv.pad_y = 1, conv.dilation_y = conv.dilation_x = 2, conv.groups = 4;
   conv.activation = Activation::relu6;
   CHECK(shape(conv) == "2x4x9x11 k8 3x5 stride 1x2 pad 1x0 dilation 2 groups 4 relu6");
+  conv.stride_y = 2, conv.pad_x = 1, conv.dilation_x = 1;
+  CHECK(shape(conv) == "2x4x9x11 k8 3x5 stride 2 pad 1 dilation 2x1 groups 4 relu6");
+  Pool2dSpec pool;
+  pool.n = 2, pool.c = 4, pool.h = 9, pool.w = 11, pool.r = 3, pool.s = 5;
+  CHECK(shape(pool) == "2x4x9x11 max 3x5");
+  pool.stride_y = pool.stride_x = 2, pool.pad_y = pool.pad_x = 1, pool.kind = PoolKind::average;
+  CHECK(shape(pool) == "2x4x9x11 average 3x5 stride 2 pad 1");
+  pool.stride_y = 1, pool.pad_x = 0;
+  CHECK(shape(pool) == "2x4x9x11 average 3x5 stride 1x2 pad 1x0");
   GemmSpec gemm{5, 6, 7};
   gemm.activation = Activation::relu;
   CHECK(shape(gemm) == "m5 n6 k7 relu");

@@ -118,6 +118,27 @@ TEST_CASE("pipeline chains: loops, and tensors that are written twice, have none
   }
 }
 
+TEST_CASE("pipeline chains: a product that writes a tensor again makes none") {
+  const PipelineArgument weights{"", {nullptr, Constant::create(HostTensor::create(DType::f32, {6, 6}).value())}};
+  const auto product = [&](const std::string& name, const std::string& to) {
+    return PipelineStep{name, GemmSpec{1, 6, 6}, {{"x", {}}, weights, {to, {}}}};
+  };
+  const auto on_row = [](PipelineStep step) {
+    std::get<ActivationSpec>(step.spec).shape = {1, 6};
+    return step;
+  };
+  const auto count = [&](const std::string& second) {
+    Pipeline made =
+        pipeline({product("1", "a"), on_row(relu("2", "a", "y")), product("3", second), on_row(relu("4", second, "z"))},
+                 second == "a" ? std::vector<std::string>{"a"} : std::vector<std::string>{"a", second});
+    made.tensors.push_back({"z", DType::f32, {1, 6}, Access::write});
+    for (PipelineTensor& tensor : made.tensors) tensor.shape = {1, 6};
+    return units(made).size();
+  };
+  CHECK(count("b") == 1);
+  CHECK(count("a") == 4);
+}
+
 TEST_CASE("pipeline schedule: at most 100,000 runs, and loops eight deep") {
   const auto looped = [](std::uint32_t rounds, unsigned loops) {
     PipelineStep step = relu("1", "x", "y");

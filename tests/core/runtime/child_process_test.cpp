@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -192,6 +193,7 @@ struct Pipe {
 bool has_ended(ChildProcess& child) {
   for (const Deadline deadline = Deadline::after(60s); !deadline.passed();) {
     if (child.ended()) return true;
+    if (child.status()) return false;  // known, so it has ended
   }
   return false;
 }
@@ -257,7 +259,9 @@ TEST_CASE("child process: how it ended") {
   ChildProcess moved = std::move(child);
   CHECK(child.stop(0s) == "not started");
   CHECK(child.ended());
+  const pid_t pid = moved.pid();
   CHECK(moved.stop(0s) == "was ended");
+  CHECK(waitpid(pid, nullptr, WNOHANG) == -1);  // it was waited for
   CHECK(moved.stop(60s) == "not started");
   const auto missing = ChildProcess::start({"/no/such/program", {}, std::nullopt});
   REQUIRE_FALSE(missing);
@@ -330,6 +334,9 @@ TEST_CASE("process limits: memory is left as far as the smaller of two limits go
     std::string told = check_memory_left(1'000'000 * tib).text() + "\n";
     // Above what the address sanitizer maps.
     if (!limit_to(RLIMIT_DATA, 64 * tib) || !limit_to(RLIMIT_AS, 96 * tib)) return "no limit can be set";
+    for (int i = 0; i < 6; ++i) {  // of which nothing stays taken
+      if (!check_memory_left(20 * tib).ok()) return "not the " + std::to_string(i) + "th time";
+    }
     for (const std::uint64_t bytes : {std::uint64_t{4096}, 100 * tib}) told += check_memory_left(bytes).text() + "\n";
     if (!limit_to(RLIMIT_DATA, RLIM_INFINITY)) return "no limit can be lifted";
     return told + check_memory_left(100 * tib + 1).text();
