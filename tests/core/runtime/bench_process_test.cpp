@@ -254,7 +254,7 @@ TEST_CASE("runtime::bench_child: outputs that cannot be kept or read are the ans
                                    : "bench: outputs cannot be read: Bad file descriptor"));
 }
 
-TEST_CASE("runtime::bench_child: leaves neither programs nor metrics behind", "[runtime][tuning]") {
+TEST_CASE("runtime::bench_child: leaves the file of metrics to its parent", "[runtime][tuning]") {
   FixtureBench bench;
   bench.setup.subject = GemmSpec{5, 4, 7};
   const std::filesystem::path metrics = bench.place.folder() / "metrics.prom";
@@ -263,12 +263,6 @@ TEST_CASE("runtime::bench_child: leaves neither programs nor metrics behind", "[
   REQUIRE(answers.size() == 1);
   CHECK(text_of_answer(answers[0]) == "ok");
   CHECK_FALSE(std::filesystem::exists(metrics));
-  std::size_t programs = 0;
-  std::error_code none;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(bench.place.folder() / "cache", none)) {
-    programs += entry.path().extension() == ".bin" ? 1 : 0;
-  }
-  CHECK(programs == 0);
 }
 
 TEST_CASE("runtime::bench_child: compares a kernel's results with what is expected, and groups the others",

@@ -169,6 +169,19 @@ TEST_CASE("pipeline check: each result is compared with its own expectation, and
   REQUIRE(scene.report.worst);
   CHECK(scene.report.worst->output != "z.npy");
   CHECK(scene.report.worst->found == 2.5);
+  CheckScene alone;  // without references
+  UserKernelSpec kernel;
+  kernel.path = "copy.cl";
+  kernel.text = "copy";
+  kernel.dialect = Dialect::opencl_c;
+  kernel.bindings = {{Access::read, 16}, {Access::write, 16}};
+  alone.request.pipeline.steps[0].spec = kernel;
+  alone.request.tolerance = scene.request.tolerance;
+  alone.request.expected = scene.request.expected;
+  alone.y->as<float>()[1] = 2.5f;
+  CHECK(alone.compare().text() == "ok");
+  REQUIRE(alone.report.worst);
+  CHECK(alone.report.worst->output == "y.npy");
   scene.request.expected[1].output.tensor = four({1, 5, 3, 0});
   CHECK(scene.compare().text() ==
         "wrong_result: beta: 1 of 4 elements is wrong; worst in y.npy at [1]: found 2.5, expected 5, allowed error "

@@ -271,13 +271,13 @@ TEST_CASE("runtime: where no device can serve, a reason that was told before is 
   });
   REQUIRE(added.ok());
   fixture.options("alpha").info.usable = false;
-  fixture.options("alpha").info.why_not = "its library: not found";
+  fixture.options("alpha").info.why_not = "a wrapper: its library: not found";
   fixture.options("beta").info.usable = false;
   fixture.options("beta").info.why_not = "its library: too old";
   RunRequest request = small_conv2d();
   request.device = "broken:0";
   CHECK(fixture.runtime().run(request).status.message ==
-        "no device can serve:\n  device broken:0: its library: not found\n  device alpha\n"
+        "no device can serve:\n  device broken:0: its library: not found\n  device alpha: a wrapper\n"
         "  device beta: its library: too old\n  device broken");
 }
 
