@@ -80,12 +80,40 @@ namespace {
 
 using Place = std::pair<std::string_view, std::size_t>;  // name, and the how-manieth of that name
 
-std::vector<std::pair<Place, std::string_view>> places_of(const std::vector<KeyField>& fields) {
-  std::map<std::string_view, std::size_t> seen;
-  std::vector<std::pair<Place, std::string_view>> places;
-  for (const KeyField& field : fields) places.push_back({{field.name, seen[field.name]++}, field.value});
-  return places;
-}
+// The fields of a key, to be compared with those of many others. Borrows the key material.
+class FieldsInPlace {
+ public:
+  struct Value {
+    std::string_view bytes;
+    bool is_source_text = false;
+  };
+
+  // nullopt: this is no key material.
+  static std::optional<FieldsInPlace> of(std::string_view material) {
+    const auto fields = decode_key_material(material);
+    if (!fields) return std::nullopt;
+    return FieldsInPlace(*fields);
+  }
+
+  const std::vector<std::pair<Place, Value>>& in_order() const noexcept { return in_order_; }
+  const Value* find(const Place& place) const {
+    const auto at = by_place_.find(place);
+    return at == by_place_.end() ? nullptr : &at->second;
+  }
+
+ private:
+  explicit FieldsInPlace(const std::vector<KeyField>& fields) {
+    std::map<std::string_view, std::size_t> seen;
+    for (const KeyField& field : fields) {
+      in_order_.push_back(
+          {{field.name, seen[field.name]++}, {field.value, field.name == "source" && is_text(field.value)}});
+    }
+    by_place_.insert(in_order_.begin(), in_order_.end());
+  }
+
+  std::vector<std::pair<Place, Value>> in_order_;
+  std::map<Place, Value> by_place_;
+};
 
 std::string words_of(const Place& place, std::string_view value) { return words_of_field({place.first, value}); }
 
@@ -125,16 +153,7 @@ std::string cause_of(const Place& place) {
   return name_of(place);
 }
 
-}  // namespace
-
-std::optional<KeyComparison> compare_keys(std::string_view asked, std::string_view stored) {
-  const auto asked_fields = decode_key_material(asked);
-  const auto stored_fields = decode_key_material(stored);
-  if (!asked_fields || !stored_fields) return std::nullopt;
-  const auto ours = places_of(*asked_fields), theirs = places_of(*stored_fields);
-  const std::map<Place, std::string_view> in_asked(ours.begin(), ours.end());
-  const std::map<Place, std::string_view> in_stored(theirs.begin(), theirs.end());
-
+KeyComparison compare(const FieldsInPlace& ours, const FieldsInPlace& theirs) {
   KeyComparison comparison;
   std::set<std::string> causes;
   const auto add = [&](const Place& place, KeyDifference difference) {
@@ -143,28 +162,36 @@ std::optional<KeyComparison> compare_keys(std::string_view asked, std::string_vi
     causes.insert(cause_of(place));
     comparison.differences.push_back(std::move(difference));
   };
-  for (const auto& [place, value] : ours) {
-    const auto other = in_stored.find(place);
-    if (other != in_stored.end() && other->second == value) continue;
+  for (const auto& [place, value] : ours.in_order()) {
+    const FieldsInPlace::Value* other = theirs.find(place);
+    if (other != nullptr && other->bytes == value.bytes) continue;
     KeyDifference difference;
-    difference.in_stored = other != in_stored.end();
-    if (difference.in_stored && place.first == "source" && is_text(value) && is_text(other->second)) {
-      compare_lines(value, other->second, difference);
+    difference.in_stored = other != nullptr;
+    if (difference.in_stored && value.is_source_text && other->is_source_text) {
+      compare_lines(value.bytes, other->bytes, difference);
     } else {
-      difference.asked = words_of(place, value);
-      if (difference.in_stored) difference.stored = words_of(place, other->second);
+      difference.asked = words_of(place, value.bytes);
+      if (difference.in_stored) difference.stored = words_of(place, other->bytes);
     }
     add(place, std::move(difference));
   }
-  for (const auto& [place, value] : theirs) {
-    if (in_asked.contains(place)) continue;
+  for (const auto& [place, value] : theirs.in_order()) {
+    if (ours.find(place) != nullptr) continue;
     KeyDifference difference;
     difference.in_asked = false;
-    difference.stored = words_of(place, value);
+    difference.stored = words_of(place, value.bytes);
     add(place, std::move(difference));
   }
   comparison.distance.causes = static_cast<std::uint32_t>(causes.size());
   return comparison;
+}
+
+}  // namespace
+
+std::optional<KeyComparison> compare_keys(std::string_view asked, std::string_view stored) {
+  const auto ours = FieldsInPlace::of(asked), theirs = FieldsInPlace::of(stored);
+  if (!ours || !theirs) return std::nullopt;
+  return compare(*ours, *theirs);
 }
 
 namespace {
@@ -181,6 +208,7 @@ struct Stored {
   std::string label;
   std::string material;
   std::int64_t written_s = 0;
+  std::optional<FieldsInPlace> fields = {};
 };
 
 // Programs whose key material can be read and is that of their name. What is wrong with the others is for verify.
@@ -196,6 +224,7 @@ std::vector<Stored> read_stored(const CacheRoot& root) {
     stored.push_back({Area::stored, folder, entry, root.describe(Area::stored, folder, entry).label,
                       std::string(view->material), file.modified_ns / 1'000'000'000});
   }
+  for (Stored& one : stored) one.fields = FieldsInPlace::of(one.material);  // from here on it stays where it is
   return stored;
 }
 
@@ -215,6 +244,7 @@ MissExplanation explain(const CacheRoot& root, const Missed& missed, const std::
   const Stored* nearest = nullptr;
   std::tuple<KeyDistance, bool, std::int64_t> nearest_rank;
   KeyComparison comparison;
+  const auto asked = FieldsInPlace::of(missed.key.material);
   for (const Stored& one : stored) {
     if (one.entry.digest == missed.digest) {
       explanation.stored_now = true;
@@ -222,14 +252,14 @@ MissExplanation explain(const CacheRoot& root, const Missed& missed, const std::
     }
     // What came later cannot have been there: neither what was written later nor what was itself missed later.
     if (one.written_s > missed.key.missed_s + clock_slack_s || missed_later.contains(one.entry.digest)) continue;
-    auto compared = compare_keys(missed.key.material, one.material);
-    if (!compared) continue;
+    if (!asked || !one.fields) continue;
+    auto compared = compare(*asked, *one.fields);
     const bool other_label = one.label != missed.key.label || missed.key.label.empty();
-    const std::tuple rank(compared->distance, other_label, -one.written_s);
+    const std::tuple rank(compared.distance, other_label, -one.written_s);
     if (nearest != nullptr && rank >= nearest_rank) continue;
     nearest = &one;
     nearest_rank = rank;
-    comparison = std::move(*compared);
+    comparison = std::move(compared);
   }
   if (nearest == nullptr) return explanation;
   explanation.nearest = root.describe(nearest->area, nearest->folder, nearest->entry);
