@@ -44,7 +44,7 @@ ProgramBinary make_binary(Target target, std::uint32_t version, const Digest& di
   binary.format = binary_format(target, version);
   binary.bytes.resize(digest_bytes + object.size());
   std::memcpy(binary.bytes.data(), digest.bytes.data(), digest_bytes);
-  std::memcpy(binary.bytes.data() + digest_bytes, object.data(), object.size());
+  std::ranges::copy(object, binary.bytes.begin() + digest_bytes);
   return binary;
 }
 
