@@ -165,6 +165,8 @@ TEST_CASE("amdgpu_pm4: a node that may not be opened is listed with the system's
   const auto devices = enumerate(fake, opted_in);
   REQUIRE(devices.size() == 1);
   CHECK(devices[0].why_not == "/dev/dri/renderD128: cannot be opened: Permission denied");
+  CHECK(devices[0].kind == DeviceKind::gpu);
+  CHECK(devices[0].driver == "unknown");
   CHECK(fake.initialized.empty());
   const auto device = Subject(fake, opted_in).driver.open("amdgpu:0");
   REQUIRE_FALSE(device.has_value());

@@ -294,11 +294,9 @@ TEST_CASE("opengl: facts: the driver's words and the width of its vectors are re
     set_fake_driver("V", "R", version);
     CHECK(facts_with(DeviceKind::gpu, false).value().info.driver == words);
   }
-  const std::pair<const char*, std::uint32_t> renderers[] = {{"llvmpipe (LLVM 15.0.6, 128 bits)", 4},
-                                                             {"llvmpipe (512 bits)", 16},
-                                                             {"llvmpipe (LLVM 15.0.6)", 0},
-                                                             {"llvmpipe (LLVM 15.0.6, x bits)", 0},
-                                                             {"softpipe", 0}};
+  const std::pair<const char*, std::uint32_t> renderers[] = {
+      {"llvmpipe (LLVM 15.0.6, 128 bits)", 4}, {"llvmpipe (512 bits)", 16}, {"llvmpipe (LLVM 15.0.6)", 0},
+      {"llvmpipe (LLVM 15.0.6, x bits)", 0},   {"softpipe 128", 0},         {"softpipe", 0}};
   for (const auto& [renderer, lanes] : renderers) {
     INFO(renderer);
     set_fake_driver("V", renderer, "4.5");

@@ -375,6 +375,14 @@ TEST_CASE("opengl: glsl: texts that nest or double without end take no time", "[
   CHECK((std::clock() - begin) / CLOCKS_PER_SEC < 20);
 }
 
+TEST_CASE("opengl: glsl: macros in macros are expanded up to the two hundredth", "[opengl][glsl]") {
+  std::string chain = "#define M0 end\n";
+  for (int i = 1; i <= 210; ++i) chain += "#define M" + std::to_string(i) + " M" + std::to_string(i - 1) + "\n";
+  CHECK(after(chain + "M199") == "end");
+  CHECK(after(chain + "M200") == "M0");
+  CHECK(after(chain + "M205") == "M5");
+}
+
 // A text asks for few names or for many, which are found in two ways.
 TEST_CASE("opengl: glsl: the members that a text does not read", "[opengl][glsl]") {
   for (const int members : {3, 60}) {

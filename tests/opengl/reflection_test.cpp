@@ -387,18 +387,43 @@ TEST_CASE("opengl: reflection: members of a block in rows, and of an array of bl
   CHECK(reflection.uniforms[1].place.offset == 32);
 }
 
+FakeResource variable(GLenum type, GLint size, GLint offset, GLint stride, GLint top_size, GLint top_stride) {
+  FakeResource made;
+  made.name = "Block.a[0].b";
+  made.properties = {{GL_TYPE, static_cast<GLint>(type)},
+                     {GL_ARRAY_SIZE, size},
+                     {GL_OFFSET, offset},
+                     {GL_ARRAY_STRIDE, stride},
+                     {GL_TOP_LEVEL_ARRAY_SIZE, top_size},
+                     {GL_TOP_LEVEL_ARRAY_STRIDE, top_stride}};
+  return made;
+}
+
+TEST_CASE("opengl: reflection: blocks beside a fixed array of structs have on Mesa only their size",
+          "[opengl][codec]") {
+  FakeProgram program;
+  program[GL_SHADER_STORAGE_BLOCK] = {{"Structs", {{GL_BUFFER_DATA_SIZE, 64}}, {0}},
+                                      {"Block", {{GL_BUFFER_DATA_SIZE, 32}}, {1}}};
+  program[GL_BUFFER_VARIABLE] = {variable(GL_FLOAT, 1, 0, 0, 4, 16), variable(GL_FLOAT_VEC3, 1, 0, 0, 1, 0)};
+  Gl gl = functions_of(program);
+  const Reflection elsewhere = reflect(gl, 1, source_of("void main() {}"));
+  gl.GetString = [](GLenum) { return reinterpret_cast<const GLubyte*>("4.5 (Core Profile) Mesa 22.3.6"); };
+  const Reflection on_mesa = reflect(gl, 1, source_of("void main() {}"));
+  REQUIRE(elsewhere.interface.resources.size() == 2);
+  REQUIRE(on_mesa.interface.resources.size() == 2);
+  for (const Reflection* each : {&elsewhere, &on_mesa}) {
+    const ProgramResource& structs = each->interface.resources[0];
+    CHECK(structs.name == "Structs");
+    CHECK(structs.bytes == 3 * 16 + 4);
+    CHECK(structs.element == (each == &elsewhere ? ElementType::f32 : ElementType::unknown));
+    const ProgramResource& block = each->interface.resources[1];
+    CHECK(block.name == "Block");
+    CHECK(block.bytes == (each == &elsewhere ? 12 : 32 - 15));  // a member may be missing behind the listed one
+    CHECK(block.element == (each == &elsewhere ? ElementType::f32 : ElementType::unknown));
+  }
+}
+
 TEST_CASE("opengl: reflection: storage blocks end where their last member does", "[opengl][codec]") {
-  const auto variable = [](GLenum type, GLint size, GLint offset, GLint stride, GLint top_size, GLint top_stride) {
-    FakeResource made;
-    made.name = "Block.a[0].b";
-    made.properties = {{GL_TYPE, static_cast<GLint>(type)},
-                       {GL_ARRAY_SIZE, size},
-                       {GL_OFFSET, offset},
-                       {GL_ARRAY_STRIDE, stride},
-                       {GL_TOP_LEVEL_ARRAY_SIZE, top_size},
-                       {GL_TOP_LEVEL_ARRAY_STRIDE, top_stride}};
-    return made;
-  };
   const auto one_block = [&](std::vector<FakeResource> variables, GLint bytes) {
     FakeProgram program;
     FakeResource block;

@@ -82,6 +82,18 @@ TEST_CASE("arguments: each pass finds its own where its kernel wants them") {
   CHECK(f.gpu->arguments == std::vector<std::uint64_t>{ring, ring + 128, ring + 384});
 }
 
+TEST_CASE("arguments: a kernel without any stands between kernels that have some") {
+  const QueueFixture f;
+  const auto bare = fake::make_kernel(*f.winsys, "bare", {});
+  REQUIRE(bare->kernel.kernarg_bytes == 0);
+  REQUIRE(f.good->kernel.kernarg_bytes == 16);
+  CHECK(f.wait(f.submit({f.pass(f.good), {bare, {}, {1, 1, 1}}, f.pass(f.good)})).ok());
+  REQUIRE(f.gpu->arguments.size() == 3);
+  const std::uint64_t ring = f.gpu->arguments[0];
+  CHECK(ring != 0);
+  CHECK(f.gpu->arguments == std::vector<std::uint64_t>{ring, 0, ring + 64});
+}
+
 TEST_CASE("pass order: groups are bounded") {
   const Fixture f;
   const std::vector<BoundPass> many(130, BoundPass{f.copy, {f.buffers[0], f.buffers[1]}, {1, 1, 1}});
