@@ -204,4 +204,10 @@ TEST_CASE("trace file: devices with equal fences, and slots and labels, are told
             R"({"ph":"M","name":"thread_sort_index","pid":1,"tid":1,"args":{"sort_index":1}})" + next +
             R"({"ph":"X","name":"later","pid":1,"tid":1,"cat":"runtime","ts":0,"dur":3.456,"args":{"n":2,"m":0.25}})" +
             end);
+  // No arrow of those before leads to a job of the same number.
+  trace.add_event({TraceArea::selector, "choose", 90, {}, {}});
+  trace.add_job(second);
+  const std::string again = trace.json();
+  CHECK(again.find("\"fence\":5") != std::string::npos);
+  CHECK(again.find("chosen") == std::string::npos);
 }
