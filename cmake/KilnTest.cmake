@@ -5,6 +5,9 @@ if(KILN_SANITIZE)
   set(KILN_TEST_OPTIONS -O0)
   if(KILN_SANITIZE MATCHES address AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     list(APPEND KILN_TEST_OPTIONS --param=asan-instrumentation-with-call-threshold=0)  # an eighth of the time less
+  elseif(KILN_SANITIZE MATCHES undefined)
+    # What is tested has the checks. Without them, and without columns, the tests compile in an eighth of the time less.
+    list(APPEND KILN_TEST_OPTIONS -fno-sanitize=undefined -gno-column-info)
   endif()
 endif()
 
