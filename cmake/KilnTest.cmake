@@ -28,12 +28,11 @@ endif()
 # opened after those threads began. atexit_sleep_ms: instead of a second, which some tests' hundreds of processes would sleep each.
 # verify_asan_link_order=0: the simulator, which is never built with a sanitizer, is preloaded before the sanitizer.
 # quarantine_size_mb, malloc_context_size: an eighth and a third of the usual; freed memory that comes back sooner costs fewer
-# page faults. die_after_fork=0: a child may start threads though a thread of its parent had not quite ended. Quoted: the sanitizers'
-# options end at a space. KILN_SIM_CHECK: hazards on the simulated AMD device fail a test.
+# page faults. Quoted: the sanitizers' options end at a space. KILN_SIM_CHECK: hazards on the simulated AMD device fail a test.
 set(KILN_SANITIZER_ENVIRONMENT
   "ASAN_OPTIONS=verify_asan_link_order=0:quarantine_size_mb=32:malloc_context_size=10"
   "LSAN_OPTIONS=suppressions='${PROJECT_SOURCE_DIR}/tests/support/lsan.supp':print_suppressions=0:use_tls=0"
-  "TSAN_OPTIONS=suppressions='${PROJECT_SOURCE_DIR}/tests/support/tsan.supp':atexit_sleep_ms=20:die_after_fork=0"
+  "TSAN_OPTIONS=suppressions='${PROJECT_SOURCE_DIR}/tests/support/tsan.supp':atexit_sleep_ms=20"
   "KILN_SIM_CHECK=1")
 
 # kiln_add_run(TEST COMMAND… [PARTS N]): a CTest test that runs a test binary, or N tests TEST_1 to TEST_N that run a share
