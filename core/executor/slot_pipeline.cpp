@@ -24,9 +24,7 @@ std::vector<Seat*> seats_of(const std::vector<std::unique_ptr<Slot>>& slots) {
   return seats;
 }
 
-bool takes_long(std::uint64_t bytes, const UsualCopy& usual) noexcept {
-  return bytes != 0 && usual.ns(bytes) >= worth_a_thread_ns;
-}
+bool takes_long(std::uint64_t bytes, const UsualCopy& usual) noexcept { return usual.ns(bytes) >= worth_a_thread_ns; }
 
 }  // namespace
 

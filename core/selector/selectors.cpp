@@ -122,7 +122,7 @@ LearningSelector::LearningSelector(const SelectorContext& context, selector::Cho
       chooser_(std::move(chooser)),
       decisions_(context.config.log && !context.read_only ? context.cache_directory : std::filesystem::path{},
                  context.config.max_log, context.log),
-      next_save_(Clock::now() + save_interval),
+      last_save_(Clock::now()),
       store_(context.cache_directory, context.log, context.read_only, context.config.ema_alpha) {}
 
 LearningSelector::~LearningSelector() { LearningSelector::save(); }
@@ -292,8 +292,8 @@ void LearningSelector::record(const ShapeBucket& bucket, const DeviceInfo& devic
 void LearningSelector::save_now_and_then() {
   {
     const std::lock_guard lock(mutex_);
-    if (!unsaved_ || Clock::now() < next_save_) return;
-    next_save_ = Clock::now() + save_interval;
+    if (!unsaved_ || Clock::now() < last_save_ + save_interval) return;
+    last_save_ = Clock::now();
   }
   const std::unique_lock store_lock(store_mutex_, std::try_to_lock);
   if (!store_lock) return;  // another thread is at it

@@ -103,7 +103,7 @@ class LearningSelector final : public DeviceSelector {
   selector::DecisionLog decisions_;
   bool loaded_ = false;
   bool unsaved_ = false;
-  Clock::time_point next_save_;
+  Clock::time_point last_save_;
 
   std::mutex store_mutex_;
   selector::ModelStore store_;

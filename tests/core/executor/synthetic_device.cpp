@@ -34,6 +34,7 @@ class SyntheticBuffer final : public Buffer {
     if (offset + to.size() > memory_.size()) return invalid_argument("read leaves the buffer");
     device_.await_reads(to.size());
     std::memcpy(to.data(), memory_.data() + offset, to.size());
+    device_.ticks_ += device_.read_ns;
     return {};
   }
   std::span<std::byte> mapped() noexcept override {

@@ -47,8 +47,8 @@ class SyntheticDevice final : private DeviceClock, public Device {
   // Of an untimed device each look is 1 ns after the one before: no copy takes long, whatever the machine does.
   std::uint64_t clock_ns() const noexcept override { return untimed ? ticks_.fetch_add(1) : now_ns(); }
   std::atomic<bool> untimed{false};
-  // Of an untimed device: how long each Buffer::write and each submit() takes.
-  std::atomic<std::uint64_t> write_ns{0}, submit_ns{0};
+  // Of an untimed device: how long each Buffer::write, each Buffer::read and each submit() takes.
+  std::atomic<std::uint64_t> write_ns{0}, read_ns{0}, submit_ns{0};
   // Likewise each wait() that finds its work done. It then says that the work began in the middle of that time.
   std::atomic<std::uint64_t> wait_ns{0};
   Result<std::unique_ptr<Buffer>> create_buffer(const BufferDesc& desc) noexcept override;
@@ -66,10 +66,11 @@ class SyntheticDevice final : private DeviceClock, public Device {
   void await_held_read();                           // until one does
   void fail(std::uint64_t value, Status status);    // wait() answers it for this value
   void refuse(std::uint64_t value, Status status);  // submit() answers it for this value
-  void refuse_buffers(std::optional<Status> status, std::size_t after = 0);  // create_buffer() answers it, after so many
-  void share_buffers() { info_.shares_buffers = true; }                      // from now on; before it has an executor
-  std::atomic<bool> tells_time{true};                                        // of the work, in FenceResult
-  void lose();  // everything answers device_lost, work in flight too
+  void refuse_buffers(std::optional<Status> status,
+                      std::size_t after = 0);            // create_buffer() answers it, after so many
+  void share_buffers() { info_.shares_buffers = true; }  // from now on; before it has an executor
+  std::atomic<bool> tells_time{true};                    // of the work, in FenceResult
+  void lose();                                           // everything answers device_lost, work in flight too
 
   // What the test sees.
   void await_submitted(std::uint64_t value);  // until it has been submitted; throws after 20 s

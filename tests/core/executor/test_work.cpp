@@ -186,6 +186,26 @@ TEST_CASE("recordings: tensors of different sizes share blocks where the device 
   CHECK(device->last_waits() == std::vector<bool>{true, true, true, true, false, true});
 }
 
+TEST_CASE("recordings: a pass is given as much of a shared block as its tensor has", "[executor][recording]") {
+  const auto device = std::make_shared<SyntheticDevice>();
+  device->share_buffers();
+  const TensorArgument a = of_device(16), b = of_device(8);
+  const TensorArgument x = of_host(16, 1), y = of_host(16), z = of_host(8);
+  std::vector<Submission> submissions{step(device, x, 16, a, 16), step(device, a, 16, y, 16), step(device, x, 16, b, 8),
+                                      step(device, b, 8, z, 8)};
+  const auto sizes = std::make_shared<std::vector<std::size_t>>();  // in floats
+  for (Submission& submission : submissions) {
+    submission.programs = {program_of([sizes](const Memories& m) {
+      for (const std::span<float> memory : m) sizes->push_back(memory.size());
+    })};
+  }
+  const auto executor = ring(1);
+  const auto recorded = executor->record(submissions);
+  REQUIRE(recorded);
+  REQUIRE(executor->wait(executor->replay(*recorded, Deadline::never()).value(), Deadline::never()));
+  CHECK(*sizes == std::vector<std::size_t>{16, 16, 16, 16, 16, 8, 8, 8});
+}
+
 TEST_CASE("recordings: a pass that writes a part of a block waits for who reads the block", "[executor][recording]") {
   const auto device = std::make_shared<SyntheticDevice>();
   device->share_buffers();

@@ -358,6 +358,14 @@ TEST_CASE("selector learning: an explanation has every part of the cost in words
         "b: 34 ms = 1.5 ms run + 0.5 ms transfer + 6 ms queue + 90 ms build ÷ 3 runs (3 runs, within x1.0); x6.8 of "
         "the chosen");
   CHECK(explained->words[3] == "exploration may take 2.5 % of the time; in this process it took 0 ms of 26 ms");
+  // A build is for as many runs as there were before, with those that are asked for.
+  terms.repeat = 4;
+  REQUIRE(selector->select(conv(64, 56), all, terms));
+  terms.repeat = 3;
+  const auto later = selector->explain(conv(64, 56), all, terms);
+  REQUIRE(later);
+  REQUIRE(later->words.size() == 4);
+  CHECK_THAT(later->words[2], Catch::Contains(" + 90 ms build ÷ 7 runs ("));
 }
 
 TEST_CASE("selector learning: an explanation of what is not known yet, and of looks", "[selector]") {
