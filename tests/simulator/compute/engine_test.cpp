@@ -316,6 +316,20 @@ TEST_CASE("simulator engine: shared VGPRs lie behind a wave's own, one word for 
   // v_mov_b32 v2, v0 · v_mov_b32 v8, v0 · v_swap_b32 v8, v2: each half takes what lies there when its turn comes.
   REQUIRE_FALSE(run({0x7E040300, 0x7E100300, 0x7E10CB02}, 1, out));
   expect([](U lane) { return lane < 32 ? lane + 32 : lane - 32; });
+  // Only the high half writes; then none does: v_mov_b32 v8, v0 · s_mov_b64 exec, 0 · v_mov_b32 v8, 0
+  REQUIRE_FALSE(run({high_lanes, 0x7E100300, 0xBEFE0480, 0x7E100280, all_lanes, 0x7E040308}, 1, out));
+  expect([](U lane) { return 32 + lane % 32; });
+  // v_swap_b32 v8, v2 with no lane on leaves both.
+  REQUIRE_FALSE(run({0x7E040300, 0x7E100280, 0xBEFE0480, 0x7E10CB02, all_lanes}, 1, out));
+  expect([](U lane) { return lane; });
+  // A sum with carry where the low half or none is on: the other words of the mask become 0. v_addc_co_u32 v2, vcc, 0,
+  // 0
+  REQUIRE_FALSE(
+      run({0x7E040280, 0xBEEA04C1, low_lanes, 0xD70F6A09, 0x000200C1, all_lanes, 0x7E020280, 0x50040280}, 1, out));
+  expect([](U lane) { return lane == 0 || lane >= 32 ? 0U : 1U; });
+  REQUIRE_FALSE(
+      run({0x7E040280, 0xBEEA04C1, 0xBEFE0480, 0xD70F6A09, 0x000200C1, all_lanes, 0x7E020280, 0x50040280}, 1, out));
+  expect([](U) { return 0U; });
   // v_mov_b32_dpp v9, v0 row_mask:0xc: rows of the high half alone.
   REQUIRE_FALSE(run({low_lanes, 0x7E120280, all_lanes, 0x7E1202FA, 0xCF00E400, 0x7E040309}, 1, out));
   expect([](U lane) { return 32 + lane % 32; });

@@ -134,6 +134,12 @@ TEST_CASE("simulated kernel: the clock of the device runs with its frequency") {
   CHECK(second > first);
   CHECK(second - first <= static_cast<std::uint64_t>((ended - began) / 10 + 1));  // 100 MHz
   CHECK(second - first >= 400'000);
+  for (unsigned i = 0; i < 50; ++i) {  // in ticks of the host's own clock, of 10 ns
+    const std::int64_t before = in_ms(0) / 10;
+    REQUIRE(ask(file, query_of(AMDGPU_INFO_TIMESTAMP), first) == 0);
+    CHECK(first >= static_cast<std::uint64_t>(before));
+    CHECK(first <= static_cast<std::uint64_t>(in_ms(0) / 10));
+  }
 }
 
 TEST_CASE("simulated kernel: what is not known is refused, and the journal says what it was") {

@@ -78,6 +78,27 @@ TEST_CASE("simulator buffers: addresses, range checks and swizzle", "[simulator]
     }
   }
 
+  // What lies side by side in the registers does not in memory: indices, strides by the lane's number, other checks.
+  for (unsigned lane = 0; lane < 32; ++lane) bench.vgpr(1, lane) = lane * 4;
+  bench.set_buffer(8, address, 16, 1000, encode::indexed_buffer);
+  bench.set_buffer(12, address, 8, 4096, encode::raw_buffer | 1U << 23);
+  bench.set_buffer(16, address, 16, 1000, 0);
+  bench.set_buffer(24, address, 0, 1, 2U << 28);
+  bench.set_buffer(28, address, 0, 4096, encode::raw_buffer);
+  REQUIRE_FALSE(bench.run(encode::join({encode::mubuf("buffer_load_b32", 4, 1, 8, 128, 0, true, false),
+                                        encode::mubuf("buffer_load_b32", 5, 1, 12, 128, 0, false, true),
+                                        encode::mubuf("buffer_load_b32", 6, 1, 16, 128, 0, false, true),
+                                        encode::mubuf("buffer_load_b32", 7, 1, 24, 128, 0, false, true),
+                                        encode::mubuf("buffer_load_b32", 8, 1, 28, 128, 8, false, false)})));
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    INFO("lane " << lane);
+    CHECK(bench.vgpr(4, lane) == data[lane * 16 % 1024]);
+    CHECK(bench.vgpr(5, lane) == data[lane * 3]);
+    CHECK(bench.vgpr(6, lane) == (lane < 4 ? data[lane] : 0));
+    CHECK(bench.vgpr(7, lane) == data[lane]);
+    CHECK(bench.vgpr(8, lane) == data[2]);
+  }
+
   // Atomics beyond the end do nothing.
   bench.set_buffer(8, address, 0, 64, encode::raw_buffer);
   for (unsigned lane = 0; lane < 32; ++lane) bench.vgpr(1, lane) = lane * 4;

@@ -376,7 +376,10 @@ TEST_CASE("simulator images: blocks that DCC calls clear read so, and are filled
     after.data = 12;
     REQUIRE_FALSE(bench.run(mimg("image_load", before)));
     bench.set_exec(2);
+    bench.vgpr(10, 1) = 5;
     REQUIRE_FALSE(bench.run(mimg("image_store", fields)));
+    bench.vgpr(10, 1) = 1001;
+    REQUIRE_FALSE(bench.run(mimg("image_store", fields)));  // of a block whose texels stand as they are
     bench.set_exec(0xFFFFFFFF);
     REQUIRE_FALSE(bench.run(mimg("image_load", after)));
     for (unsigned lane = 0; lane < 32; ++lane) {

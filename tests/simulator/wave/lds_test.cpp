@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "simulator/isa/opcode.hpp"
@@ -121,6 +122,30 @@ TEST_CASE("simulator DS: counts of active lanes are appended and consumed", "[si
     CHECK(bench.run(encode::ds("ds_append", 1, 0, 0, 0, 9))->kind == FaultKind::misaligned);
     bench.sgpr(125) = 4093;
     CHECK(bench.run(encode::ds("ds_append", 1, 0, 0))->kind == FaultKind::overrun);
+  }
+}
+
+TEST_CASE("simulator LDS: of misaligned atomics the first lane that is on is told of", "[simulator][wave]") {
+  struct Row {
+    const char* name;
+    W exec;
+    const char* reason;
+  };
+  // Lane i at 16 * i, but lanes 1 and 5 four bytes further, and lanes 3 and 6 two.
+  for (const Row& row : {Row{"ds_add_u32", 0xFF, "ds_add_u32: LDS atomic of 4 bytes at 0x32"},
+                         {"ds_add_u32", 0xF6, "ds_add_u32: LDS atomic of 4 bytes at 0x62"},
+                         {"ds_add_u32", 0xB7, "none"},
+                         {"ds_add_u64", 0xFF, "ds_add_u64: LDS atomic of 8 bytes at 0x14"},
+                         {"ds_add_u64", 0xFC, "ds_add_u64: LDS atomic of 8 bytes at 0x32"},
+                         {"ds_add_u64", 0xF5, "ds_add_u64: LDS atomic of 8 bytes at 0x54"},
+                         {"ds_add_u64", 0x95, "none"}}) {
+    Bench bench;
+    for (unsigned lane = 0; lane < 32; ++lane) {
+      bench.vgpr(1, lane) = 16 * lane + (lane == 1 || lane == 5 ? 4 : lane == 3 || lane == 6 ? 2 : 0);
+    }
+    bench.set_exec(row.exec);
+    const auto fault = bench.run(encode::ds(row.name, 0, 1, 4));
+    CHECK((fault ? fault->reason : std::string("none")) == row.reason);
   }
 }
 
