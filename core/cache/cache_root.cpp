@@ -218,7 +218,6 @@ namespace {
 
 constexpr std::int64_t ns_of_second = 1'000'000'000;
 
-// Another process stored all that was in it, or cleared the cache.
 }  // namespace
 
 Result<PendingArea::Opened*> PendingArea::open() {

@@ -38,7 +38,6 @@ std::string file_name(const Digest& digest, StoredFile file) {
   }
 }
 
-// Somebody cleared the cache while this process has it open.
 }  // namespace
 
 DeviceFolder::DeviceFolder(int root, const DeviceInfo& device)
