@@ -209,6 +209,74 @@ TEST_CASE("cache::meta_ledger: what is noted is written once, and what nothing w
   CHECK(meta().variant == "direct");
 }
 
+TEST_CASE("cache::device_folder: a folder that was removed while it is open is made again, with its manifest") {
+  OfDevice of;
+  DeviceFolder folder(of.root.get(), of.device.info());
+  const fs::path path = of.file(".bin").parent_path().parent_path();
+  REQUIRE(folder.write(of.digest, StoredFile::program, copied_bytes("older")).ok());
+  const auto manifest = contents(path / "manifest.json");
+  CHECK_FALSE(manifest.empty());
+  fs::remove_all(path);
+  CHECK_FALSE(folder.holds(of.digest, StoredFile::program));
+  CHECK_FALSE(fs::exists(path));
+  REQUIRE(folder.write(of.digest, StoredFile::program, copied_bytes("newer")).ok());
+  CHECK(contents(of.file(".bin")) == copied_bytes("newer"));
+  CHECK(contents(path / "manifest.json") == manifest);
+  CHECK(folder.remove(of.digest) == 5);
+}
+
+TEST_CASE("cache::meta_ledger: what cannot be written counts no bytes, and of 64 KiB and a byte nothing is read") {
+  OfDevice of;
+  DeviceFolder folder(of.root.get(), of.device.info());
+  REQUIRE(folder.write(of.digest, StoredFile::program, copied_bytes("a program")).ok());
+  for (const std::size_t size : {64u << 10, (64u << 10) + 1}) {
+    std::string text = encode_meta({.label = "padded"});
+    text.insert(text.size() - 1, size - text.size(), ' ');
+    REQUIRE(folder.write(of.digest, StoredFile::meta, std::as_bytes(std::span(text))).ok());
+    CHECK(stored_meta(folder, of.digest).label == (size == 64u << 10 ? "padded" : ""));
+  }
+  fs::remove(of.file(".meta"));
+  fs::create_directories(of.file(".meta") / "in the way");
+  MetaLedger ledger;
+  ledger.note(of.key, folder, 1'000'000);
+  CHECK(ledger.flush(of.digest) == 0);
+  ledger.used(of.digest, 1);
+  CHECK(ledger.flush() == 0);
+  fs::remove_all(of.file(".meta"));
+  ledger.used(of.digest, 1);
+  CHECK(ledger.flush() > 0);
+  // Room for counts to grow in: more than 64 bytes and at most 128, before the end of the line.
+  const std::string text = copied_text(contents(of.file(".meta")));
+  REQUIRE(text.ends_with(" \n"));
+  const std::size_t room = text.size() - 2 - text.find_last_not_of(" \n");
+  CHECK(room > 64);
+  CHECK(room <= 128);
+  CHECK(text.size() % 64 == 0);
+}
+
+TEST_CASE("cache::meta_ledger: a first use counts a quarter of what is known, and a dispatch may be short") {
+  OfDevice of;
+  DeviceFolder folder(of.root.get(), of.device.info());
+  REQUIRE(folder.write(of.digest, StoredFile::program, copied_bytes("a program")).ok());
+  const std::string before = encode_meta({.label = "one", .warm_dispatch_ms = 0.75, .first_use_ms = 8e9});
+  REQUIRE(folder.write(of.digest, StoredFile::meta, std::as_bytes(std::span(before))).ok());
+  MetaLedger ledger;
+  ledger.note(of.key, folder, 500'000);
+  ledger.asked_for(of.digest);
+  ledger.loaded(of.digest, 250'000);
+  ledger.dispatched_first(of.digest, 500'000);
+  ledger.rate(of.digest, 0.5);
+  CHECK(ledger.flush() > 0);
+  const EntryMeta meta = stored_meta(folder, of.digest);
+  CHECK(meta.first_use_ms >= 6e9);
+  CHECK(meta.first_use_ms < 6e9 + 1e9);  // a quarter of what this process took
+  CHECK(meta.build_ms == 0.5);
+  CHECK(meta.load_ms == 0.25);
+  CHECK(meta.first_dispatch_ms == 0.5);
+  CHECK(meta.warm_dispatch_ms == 0.5);
+  CHECK(meta.gflops == 0.5);
+}
+
 TEST_CASE("cache::meta_ledger: a program that moved is written where it is now") {
   OfDevice of;
   SyntheticDevice newer;

@@ -290,6 +290,18 @@ TEST_CASE("cache::driver_scratch: files and links are not read as driver folders
   }
 }
 
+TEST_CASE("cache::driver_scratch: a folder is emptied eight folders deep, and no deeper") {
+  const PointedAt at;
+  std::string inner = "d";
+  for (int depth = 1; depth <= 10; ++depth, inner += "/d") {
+    fs::create_directories(at.folder / inner);
+    std::ofstream(at.folder / inner / "file") << depth;
+  }
+  empty_driver_folder(at.folder);
+  CHECK_FALSE(fs::exists(at.folder / "d/d/d/d/d/d/d/d/file"));  // the eighth
+  CHECK(text_in(at.folder / "d/d/d/d/d/d/d/d/d/file") == "9");
+}
+
 TEST_CASE("cache::driver_scratch: a file that cannot be written whole is removed, and told") {
   const PointedAt at;
   const int folder = ::open(at.folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -1,4 +1,6 @@
 // What is written for people and tools: .meta files, manifests, and the time that hits saved.
+#include "base/secret_key.hpp"
+#include "cache/entry_format.hpp"
 #include "cache/manifest.hpp"
 #include "core/cache/workplace.hpp"
 
@@ -286,6 +288,32 @@ TEST_CASE("cache::stored_facts: saved time is the recorded build's less what the
   CHECK(after_one <= 50.0 + 1000.0);
   REQUIRE(acquire(*cache, "one", device));
   CHECK(cache->stats().saved_ms > after_one);
+}
+
+TEST_CASE("cache::stored_facts: a hit saves the build that its file tells of, less its own time, once for each hit") {
+  Workplace place;
+  SyntheticDevice device;
+  REQUIRE(acquire(*place.open(), "one", device));
+  const auto file = place.files(".bin").at(0);
+  const auto own = read_secret_key(place.config.key_file, IfMissing::fail);
+  REQUIRE(own);
+  const auto bytes = contents(file);
+  auto view = view_entry(bytes);
+  REQUIRE(view);
+  view->build_ns = 3'600'000'000'000;  // an hour
+  const auto longer = encode_entry(*view, EntryKey(*own));
+  REQUIRE(longer);
+  overwrite(file, *longer);
+  const auto cache = place.open();
+  const auto hit = acquire(*cache, "one", device);
+  REQUIRE(hit);
+  REQUIRE(hit->tier == Tier::disk);
+  CHECK(cache->stats().disk_hits == 1);
+  CHECK(cache->stats().saved_ms <= 3'600'000);
+  CHECK(cache->stats().saved_ms > 3'000'000);
+  REQUIRE(acquire(*cache, "one", device));
+  CHECK(cache->stats().saved_ms > 6'000'000);
+  CHECK(cache->stats().saved_ms <= 7'200'000);
 }
 
 TEST_CASE("cache::stored_facts: programs that cannot be used are left out of those that are kept, wherever they come") {

@@ -283,6 +283,10 @@ TEST_CASE("cache::explain: of two texts the first line that differs, and how man
   CHECK(compared("", "a") == "1: '' 'a' 1");
   CHECK(compared("a\na\na", "a\na") == "3: 'a' '' 1");
   CHECK(compared("a\n1\n2\n3\nz", "a\n4\n2\n5\nz") == "2: '1' '4' 3");
+  CHECK(compared("1\nb\nc\nd", "2\nb\nc\nd") == "1: '1' '2' 1");  // several lines are equal at the end
+  CHECK(compared("a\n1\nb\nc\nd\n", "a\n2\n3\nb\nc\nd\n") == "2: '1' '2' 2");
+  CHECK(compared("a\n2\n3\nb\nc\nd\n", "a\n1\nb\nc\nd\n") == "2: '2' '1' 2");
+  CHECK(compared("x\ny\nz", "z") == "1: 'x' 'z' 2");
   CHECK(compared("a\n", "a") == "2: '' '' 1");  // the end of a line alone
 }
 

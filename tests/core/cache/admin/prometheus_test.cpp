@@ -73,6 +73,13 @@ TEST_CASE("cache::prometheus: each remote has its own figures") {
                        Contains("kiln_remote_events_total{remote=\"redis://one\",event=\"bytes_read\"} 4096\n") &&
                        Contains("kiln_remote_events_total{remote=\"file:///two\",event=\"found\"} 0\n") &&
                        Contains("kiln_remote_closed{remote=\"file:///two\"} 0\n"));
+  for (const std::string metric :
+       {"kiln_remote_events_total counter", "kiln_remote_failures gauge", "kiln_remote_closed gauge"}) {
+    const std::string type = "# TYPE " + metric + "\n";
+    CAPTURE(type);
+    CHECK_THAT(text, Contains(type));
+    CHECK(text.find(type) == text.rfind(type));  // once, for all remotes
+  }
   // A damaged file counts nothing, and is replaced.
   overwrite(folder.path() / "remote" / (remote_file_stem("redis://one") + ".totals"), {});
   add_remote_totals(cache.directory, "redis://one", {.written = 1});

@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <thread>
 
@@ -65,6 +66,52 @@ TEST_CASE("cache::memory_tier: what is pinned stays, and beyond capacity a progr
   CHECK(tier.insert(digest_of(2), f.device, f.made(2)));
   CHECK_FALSE(tier.get(digest_of(0), f.device));
   CHECK(tier.get(digest_of(1), f.device));
+}
+
+TEST_CASE("cache::memory_tier: where not enough can go, nothing goes") {
+  Fixture f;
+  MemoryTier tier({8, 300}, lru());
+  for (int i = 0; i < 3; ++i) REQUIRE(tier.insert(digest_of(i), f.device, f.made(i, 100)));
+  auto pinned = tier.get(digest_of(1), f.device);
+  CHECK_FALSE(tier.insert(digest_of(3), f.device, f.made(3, 300)));
+  CHECK(tier.figures().programs == 3);
+  CHECK(tier.figures().bytes == 300);
+  CHECK(tier.figures().evictions == 0);
+  CHECK_FALSE(tier.get(digest_of(3), f.device));
+  for (int i = 0; i < 3; ++i) CHECK(tier.get(digest_of(i), f.device));
+  pinned.reset();
+  CHECK(tier.insert(digest_of(3), f.device, f.made(3, 300)));
+  CHECK(tier.figures().programs == 1);
+  CHECK(tier.figures().evictions == 3);
+  CHECK(f.live == 1);
+}
+
+TEST_CASE("cache::memory_tier: each way to find a program is a use of it, once between two insertions") {
+  Fixture f;
+  MemoryTier tier({8, 300}, lru());
+  REQUIRE(tier.insert(digest_of(0), f.device, f.made(0)));
+  CHECK(tier.take_uses() == UseCounts{{digest_of(0), 1}});  // of who made it
+  CHECK(tier.take_uses().empty());
+  const std::function<bool()> ways[] = {
+      [&] { return tier.get(digest_of(0), f.device) != nullptr; },
+      [&] { return tier.get_with_cost(digest_of(0), f.device).has_value(); },
+      [&] { return tier.find(digest_of(0), f.device, tier.enter()) != nullptr; },
+  };
+  int number = 1;
+  for (const auto& way : ways) {
+    HeldProgram ahead = f.made(number);
+    ahead.ahead = true;
+    REQUIRE(tier.insert(digest_of(number), f.device, std::move(ahead)));
+    CHECK(tier.take_uses().empty());  // nobody has used that one yet
+    CHECK(way());
+    CHECK(way());
+    CHECK(tier.take_uses() == UseCounts{{digest_of(0), 1}});
+    CHECK(tier.figures().hits == 2u * number);
+    CHECK(tier.figures().saved_ns == 14u * number);
+    ++number;
+  }
+  REQUIRE(tier.insert(digest_of(1), f.device, f.made(1)));  // it is there
+  CHECK(tier.figures().programs == 4);
 }
 
 TEST_CASE("cache::memory_tier: a capacity of nothing keeps nothing") {

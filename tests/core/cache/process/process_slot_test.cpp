@@ -46,9 +46,28 @@ TEST_CASE("cache::process_slot: nobody's slot, no mark, and what is cut off or a
     altered[at] = '!';
     CHECK_FALSE(decode_mark(altered));
   }
+  CHECK(mark == "loading  " + sha256("one").hex() + " 7" + std::string(20, ' ') + "\n");
   std::string negative = mark;
   negative.replace(74, 2, "-7");
   CHECK_FALSE(decode_mark(negative));
+}
+
+TEST_CASE("cache::process_slot: a slot is a header of 128 bytes and twenty marks of 96, each with the end of a line") {
+  const std::string blank_mark = std::string(95, ' ') + "\n";
+  std::string marks;
+  for (int i = 0; i < 20; ++i) marks += blank_mark;
+  CHECK(encode_slot(0, 0) == std::string(127, ' ') + "\n" + marks);
+  CHECK(encode_slot(-1, 5) == encode_slot(0, 0));
+  const std::string first = "process 1 since 5";
+  CHECK(encode_slot(1, 5) == first + std::string(127 - first.size(), ' ') + "\n" + marks);
+  CHECK(mark_line(no_mark()) == blank_mark);
+  // A header alone names its process, and half of one nobody.
+  CHECK(pid_of_slot(encode_slot(1234, 5).substr(0, 128)) == 1234);
+  CHECK_FALSE(pid_of_slot(encode_slot(1234, 5).substr(0, 127)));
+  // What began with the clock at zero.
+  const auto mark = decode_mark(mark_line(encode_mark({Doing::building, sha256("one"), 0})));
+  REQUIRE(mark);
+  CHECK(mark->since_s == 0);
 }
 
 }  // namespace

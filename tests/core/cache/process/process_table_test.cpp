@@ -115,6 +115,33 @@ TEST_CASE("cache::process_table: a slot holds twenty marks, one more has none, a
   CHECK(marked().empty());
 }
 
+TEST_CASE("cache::process_table: what dead processes left is wiped, looked after once, and its slots are used again") {
+  Folder folder;
+  std::string dead;
+  for (const char* program : {"first", "second", "third"}) {
+    std::string slot = encode_slot(1, 1);
+    const MarkText mark = encode_mark({Doing::loading, sha256(program), 2'000'000'000});
+    slot.replace(slot_header_bytes, mark_bytes, mark.data(), mark_bytes);
+    dead += slot;
+  }
+  overwrite(folder.table, std::as_bytes(std::span(dead)));
+  const std::string here = "process " + std::to_string(getpid()) + " since ";
+  const auto slot = [&](std::size_t place) { return table_text(folder.table).substr(place * slot_bytes, slot_bytes); };
+  const auto one = folder.open();
+  REQUIRE(acquire(*one, "one", folder.device));
+  CHECK(folder.files(".quarantined").size() == 3);
+  CHECK(slot(0).starts_with(here));
+  CHECK(marks_of_slot(slot(0)).empty());
+  CHECK(slot(1) == encode_slot(0, 0));
+  CHECK(slot(2) == encode_slot(0, 0));
+  const auto two = folder.open(), three = folder.open();
+  REQUIRE(acquire(*two, "one", folder.device));
+  REQUIRE(acquire(*three, "one", folder.device));
+  CHECK(slot(1).starts_with(here));
+  CHECK(slot(2).starts_with(here));
+  CHECK(std::filesystem::file_size(folder.table) == 3 * slot_bytes);
+}
+
 TEST_CASE("cache::process_table: whatever stands in it, programs are served") {
   Folder folder;
   std::mt19937 random(7);

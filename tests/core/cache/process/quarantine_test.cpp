@@ -221,6 +221,29 @@ TEST_CASE("cache::suspect: where no child can try it, it is built anew and store
   CHECK(s.files(".suspect").empty());
 }
 
+TEST_CASE("cache::suspect: while one process tries a program, no other does, and who does not wait gets nothing") {
+  Stored s;
+  const auto trial = s.trial;
+  int asked_meanwhile = 0;
+  s.trial = [&](const ProgramKey& suspect, const ProgramBinary& stored, const DeviceInfo& info) {
+    if (++asked_meanwhile == 1) {
+      const auto key = key_for("one", s.device);
+      const auto source = source_of("one");
+      const auto answer = s.open()->try_get_or_build({&key, &source, &s.device});
+      CHECK(answer);
+      CHECK((answer && !answer->has_value()));
+    }
+    return trial(suspect, stored, info);
+  };
+  s.outcome = {TrialVerdict::good, {}};
+  CHECK(s.asked_for("one", SIGKILL).signal == SIGKILL);
+  CHECK(acquire(*s.open(), "one", s.device)->tier == Tier::disk);
+  CHECK(s.tried == 1);
+  CHECK(asked_meanwhile == 1);
+  CHECK(s.device.builds == 1);  // at the beginning
+  CHECK(s.files(".suspect").empty());
+}
+
 TEST_CASE("cache::suspect: many programs in flight at one death are suspects, and none of them is lost") {
   Stored s;
   s.outcome = {TrialVerdict::good, {}};

@@ -2,9 +2,13 @@
 #include "cache/manifest.hpp"
 #include "core/cache/shared/sharing.hpp"
 
+#include <kiln/cache_admin.hpp>
 #include <kiln/stop_scope.hpp>
 
 #include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <functional>
 
 namespace kiln::test {
 namespace {
@@ -139,6 +143,166 @@ TEST_CASE("sharing: a lease lasts half a minute at most, however long an index s
   const auto left = server->leases.at(folder + "/" + key.digest.hex() + ".lease").second - Clock::now();
   CHECK(left > 20s);
   CHECK(left <= 30s);
+}
+
+TEST_CASE("sharing: a lease lasts three times as long as its build is said to take, and a second at least") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine machine(server, true);
+  machine.write_to(url);
+  machine.device.on_build = {};
+  const std::string folder = device_folder_name(machine.device.info());
+  const ProgramKey shorter = key_for("shorter", machine.device), longer = key_for("longer", machine.device);
+  RemoteIndex index{{shorter.digest, 250'000'000}, {longer.digest, 8'000'000'000}};
+  std::ranges::sort(index, {}, &RemoteIndexEntry::key);
+  server->objects[remote_index_name(folder)] = encode_remote_index(index);
+  const auto cache = machine.open();
+  REQUIRE(acquire(*cache, "none", machine.device));
+  REQUIRE(becomes_true([&] { return cache->holds(longer, machine.device); }));  // by the index
+  const std::pair<const char*, std::chrono::milliseconds> rows[] = {{"shorter", 1000ms}, {"longer", 24'000ms}};
+  for (const auto& [text, life] : rows) {
+    CAPTURE(text);
+    const auto before = Clock::now();
+    REQUIRE(acquire(*cache, text, machine.device)->tier == Tier::built);
+    const std::lock_guard lock(server->mutex);
+    const auto end = server->leases.at(folder + "/" + key_for(text, machine.device).digest.hex() + ".lease").second;
+    CHECK(end >= before + life);
+    CHECK(end <= Clock::now() + life);
+  }
+}
+
+// A store whose answers about leases a test decides.
+class DecidedLeases final : public MemoryStore, public RemoteLeases {
+ public:
+  using Decide = std::function<Result<bool>(const std::string& name)>;
+  DecidedLeases(std::shared_ptr<SharedServer> server, Decide decide)
+      : MemoryStore(std::move(server)), decide_(std::move(decide)) {}
+
+  Result<bool> acquire(const std::string& name, const std::string&, std::chrono::milliseconds,
+                       const RemoteLimits&) noexcept override {
+    return decide_(name);
+  }
+  Result<bool> renew(const std::string&, const std::string&, std::chrono::milliseconds,
+                     const RemoteLimits&) noexcept override {
+    return true;
+  }
+  Status release(const std::string&, const std::string&, const RemoteLimits&) noexcept override {
+    ++server_->leases_taken;  // here: given back
+    return {};
+  }
+
+ private:
+  Decide decide_;
+};
+
+struct DecidedMachine : SharingMachine {
+  const std::shared_ptr<SharedServer> server = std::make_shared<SharedServer>();
+  DecidedLeases::Decide decide;
+
+  DecidedMachine() {
+    stores["http"] = [this](const RemoteContext&) -> Result<std::unique_ptr<RemoteStore>> {
+      return std::unique_ptr<RemoteStore>(
+          std::make_unique<DecidedLeases>(server, [this](const std::string& name) { return decide(name); }));
+    };
+  }
+};
+
+TEST_CASE("sharing: a program that was written while its lease was asked for is loaded, and the lease given back") {
+  DecidedMachine machine;
+  machine.decide = [](const std::string&) { return true; };
+  machine.write_to(url);
+  machine.build({"one", "two"});
+  REQUIRE(machine.push().written == 2);
+  const auto written = machine.server->objects;
+  const std::string folder = device_folder_name(machine.device.info());
+  const auto name_of = [&](const std::string& text) {
+    return folder + "/" + key_for(text, machine.device).digest.hex();
+  };
+  for (const bool at_once : {true, false}) {  // or while another machine has the lease
+    CAPTURE(at_once);
+    const std::string text = at_once ? "one" : "two";
+    machine.server->objects.clear();
+    std::filesystem::remove_all(machine.config.directory);
+    machine.expect_slow_answers(url);
+    int asked = 0;
+    machine.decide = [&](const std::string& name) {
+      CHECK(name == name_of(text) + ".lease");
+      const std::lock_guard lock(machine.server->mutex);
+      machine.server->objects[name_of(text)] = written.at(name_of(text));
+      ++asked;
+      return at_once;
+    };
+    const auto cache = machine.open();
+    machine.server->leases_taken = 0;
+    const int builds = machine.device.builds;
+    CHECK(acquire(*cache, text, machine.device)->tier == Tier::remote);
+    CHECK(machine.device.builds == builds);
+    CHECK(asked == (at_once ? 1 : 2));
+    CHECK(machine.server->leases_taken == (at_once ? 1 : 0));
+    CHECK(cache->stats().shared.lease_waits == (at_once ? 0 : 1));
+    CHECK(cache->stats().shared.hits == 1);
+  }
+}
+
+TEST_CASE("sharing: a server that fails at a lease is left alone, and one whose request was stopped is not") {
+  const std::pair<StatusCode, std::uint64_t> rows[] = {
+      {StatusCode::unavailable, 1}, {StatusCode::timeout, 1}, {StatusCode::cancelled, 0}};
+  for (const auto& [code, failures] : rows) {
+    CAPTURE(to_string(code));
+    DecidedMachine machine;
+    machine.decide = [](const std::string&) { return true; };
+    machine.device.on_build = [](const KernelSource&) { std::this_thread::sleep_for(30ms); };  // worth a lease
+    machine.write_to(url);
+    machine.expect_slow_answers(url);
+    const auto cache = machine.open();
+    REQUIRE(acquire(*cache, "none", machine.device));
+    REQUIRE(becomes_true([&] { return machine.server->indexes == 1 && machine.server->gets > 1; }));  // it has answered
+    machine.decide = [code = code](const std::string&) { return Result<bool>(Status{code, "told to"}); };
+    CHECK(acquire(*cache, "one", machine.device)->tier == Tier::built);
+    CHECK(cache->stats().shared.unleased_builds == 1);
+    CHECK(known_remotes(machine.config).at(0).failures == failures);
+    CHECK(acquire(*cache, "two", machine.device)->tier == Tier::built);
+    CHECK(cache->stats().shared.closed == failures);
+    CHECK(cache->stats().shared.unleased_builds == 2);
+  }
+}
+
+TEST_CASE("sharing: all leases are given back when a process ends") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine machine(server, true);
+  machine.write_to(url);
+  machine.device.on_build = [](const KernelSource&) { std::this_thread::sleep_for(20ms); };  // worth a lease
+  {
+    const auto cache = machine.open();
+    for (const char* text : {"one", "two", "three"}) REQUIRE(acquire(*cache, text, machine.device));
+    const std::lock_guard lock(server->mutex);
+    CHECK(server->leases.size() == 3);
+  }
+  CHECK(server->leases.empty());
+}
+
+TEST_CASE("sharing: who does not wait is told that another machine builds the program") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine machine(server, true);
+  machine.write_to(url);
+  const auto key = key_for("one", machine.device);
+  const auto source = source_of("one");
+  const std::string lease = device_folder_name(machine.device.info()) + "/" + key.digest.hex() + ".lease";
+  server->leases[lease] = {"another machine", Clock::now() + 1h};
+  const auto cache = machine.open();
+  const auto busy = cache->try_get_or_build({&key, &source, &machine.device});
+  REQUIRE(busy);
+  CHECK_FALSE(busy->has_value());
+  CHECK(machine.device.builds == 0);
+  CHECK(cache->stats().misses == 0);
+  CHECK(cache->stats().shared.lease_waits == 0);
+  {
+    const std::lock_guard lock(server->mutex);
+    server->leases.erase(lease);
+  }
+  const auto built = cache->try_get_or_build({&key, &source, &machine.device});
+  REQUIRE(built);
+  REQUIRE(built->has_value());
+  CHECK((*built)->tier == Tier::built);
 }
 
 TEST_CASE("sharing: a slow answer of a server that has answered costs no lease") {

@@ -43,6 +43,33 @@ TEST_CASE("write back: the queue holds eight megabytes") {
   CHECK(writes.add(item(8 << 20)));
 }
 
+TEST_CASE("write back: what was taken from the queue leaves its room to others, and what was dropped too") {
+  const Workplace place;
+  WriteBack writes;
+  HeldLeases leases;
+  SharedCounters counters;
+  REQUIRE(read_secret_key(place.config.key_file, IfMissing::create));
+  const auto add = [&](std::size_t bytes) {
+    WriteBack::Item item;
+    item.entry.resize(bytes);
+    return writes.add(std::move(item));
+  };
+  const std::atomic<bool> stop{false};
+  for (int i = 0; i < 4; ++i) {
+    CHECK(add(5 << 20));
+    CHECK_FALSE(add(4 << 20));
+    CHECK(add(3 << 20));
+    CHECK_FALSE(add(1));
+    REQUIRE(writes.begin());
+    writes.serve({}, place.config, leases, counters, {}, stop);  // to no remote
+    CHECK(writes.begin());                                       // nobody serves it any more
+    writes.not_served();
+  }
+  CHECK(add(5 << 20));
+  CHECK(writes.finish(0ms) == 1);
+  CHECK(add(8 << 20));
+}
+
 // A machine with two stored programs and the entries of them that wait for the remotes.
 struct WritingMachine : SharingMachine {
   explicit WritingMachine(const std::shared_ptr<SharedServer>& server) : SharingMachine(server, true) {
