@@ -203,13 +203,14 @@ std::optional<Fault> Program::check(CodePage& page) {
   if (std::optional<Fault> fault = memory_->page(page.address, Access::execute, now)) return fault;
   const bool same = std::memcmp(now.data, page.copy.data(), Page::bytes) == 0;
   bool differs = !same && decoded_words_differ(page, now.data);
+  const std::array<std::uint32_t, longest_instruction> tail = page.tail;
   if (!differs && page.uses_tail) {
-    const std::array<std::uint32_t, longest_instruction> tail = page.tail;
     if (std::optional<Fault> fault = fetch_tail(page)) return fault;
     differs = tail != page.tail;
   }
   if (differs) {
     if (page.forgotten == forgotten_) {
+      page.tail = tail;  // the next dispatch finds the same change
       return Fault{FaultKind::hazard,
                    page.address,
                    {},

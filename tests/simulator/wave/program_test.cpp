@@ -231,4 +231,67 @@ TEST_CASE("simulator programs: a run of multiply-adds gives what its instruction
   }
 }
 
+TEST_CASE("simulator programs: what lies over a page's end may change too", "[simulator][wave]") {
+  Code code;
+  std::vector<std::uint32_t> words(2048, endpgm);
+  words[1023] = encode::sop1("s_mov_b32", 3, encode::literal);
+  words[1024] = 1;
+  const std::uint64_t pc = code.memory.allocate(words, Rights::execute);
+  const Block* block = nullptr;
+  REQUIRE_FALSE(code.lookup(pc + 1023 * 4, 0, block));
+  const Block* const before = block;
+  REQUIRE_FALSE(code.lookup(pc + 1023 * 4, 0, block));
+  CHECK(block == before);
+  const std::uint32_t other = 2;
+  std::memcpy(code.memory.host(pc + 4096), &other, 4);
+  const auto stale = code.lookup(pc + 1023 * 4, 0, block);
+  REQUIRE(stale);
+  CHECK(stale->kind == FaultKind::hazard);
+  CHECK(stale->address == pc);
+  REQUIRE_FALSE(code.lookup(pc + 1023 * 4, 1, block));
+  CHECK(block->decoded[0].instruction.literal == 2);
+  const std::uint64_t data = code.memory.allocate(4096);
+  const auto refused = code.lookup(data + 8, 0, block);
+  REQUIRE(refused);
+  CHECK(refused->address == data + 8);
+
+  Bench bench;  // a block ends with its page, and the next one goes on
+  REQUIRE_FALSE(bench.run(std::vector<std::uint32_t>(3000, encode::sop2("s_add_u32", 2, 2, 129))));
+  CHECK(bench.sgpr(2) == 3000);
+  CHECK(bench.wave.instructions == 3001);
+}
+
+TEST_CASE("simulator programs: what MODE says of rounding, denormals and clamps", "[simulator][wave]") {
+  struct Row {
+    std::uint32_t mode, csr32, csr16;
+    bool split, in32, out32, in16, out16, nearest16;
+  };
+  // 0x6000: the processor's rounding; 0x40 and 0x8000: zeros for denormals, in and out.
+  for (const Row& row : {Row{0x0F0, 0x1F80, 0x1F80, false, false, false, false, false, true},
+                         {0x0F1, 0x5F80, 0x1F80, true, false, false, false, false, true},
+                         {0x0F2, 0x3F80, 0x1F80, true, false, false, false, false, true},
+                         {0x0F3, 0x7F80, 0x1F80, true, false, false, false, false, true},
+                         {0x0F4, 0x1F80, 0x5F80, true, false, false, false, false, false},
+                         {0x0E0, 0x1FC0, 0x1F80, true, true, false, false, false, true},
+                         {0x0D0, 0x9F80, 0x1F80, true, false, true, false, false, true},
+                         {0x0B0, 0x1F80, 0x1FC0, true, false, false, true, false, true},
+                         {0x070, 0x1F80, 0x9F80, true, false, false, false, true, true},
+                         {0x000, 0x9FC0, 0x9FC0, false, true, true, true, true, true}}) {
+    for (const unsigned bit : {0U, mode_bit::dx10_clamp, mode_bit::ieee, mode_bit::fp16_ovfl}) {
+      Bench bench;
+      bench.set_mode(row.mode | (bit != 0 ? 1U << bit : 0U));
+      const Wave& wave = bench.wave;
+      INFO(std::hex << row.mode << " and bit " << bit);
+      CHECK(wave.csr32 == row.csr32);
+      CHECK(wave.csr16 == row.csr16);
+      CHECK(wave.split_mode == row.split);
+      CHECK(std::array{wave.flush_in32, wave.flush_out32, wave.flush_in16, wave.flush_out16} ==
+            std::array{row.in32, row.out32, row.in16, row.out16});
+      CHECK(wave.nearest16 == (row.nearest16 && bit != mode_bit::fp16_ovfl));
+      CHECK(wave.dx10_clamp == (bit == mode_bit::dx10_clamp));
+      CHECK(wave.ieee == (bit == mode_bit::ieee));
+    }
+  }
+}
+
 }  // namespace kiln::simulator::test
