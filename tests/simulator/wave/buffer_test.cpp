@@ -191,4 +191,31 @@ TEST_CASE("simulator buffers: formats are converted to nearest even, whatever MO
   CHECK(bench.vgpr(4, 0) == 0x3F800000);  // MODE holds again: 1 + 1.5 times 2^-24 goes down to 1
 }
 
+TEST_CASE("simulator buffers: formatted elements as halves", "[simulator][wave]") {
+  constexpr U identity = 4 | 5 << 3 | 6 << 6 | 7 << 9, rgba8_unorm = 42;
+  Bench bench({.wave = WaveSize::wave64});
+  const W address = bench.memory.allocate(std::vector<U>{0x80FF00FF, 0, 0, 0});
+  bench.set_buffer(8, address, 0, 16, encode::raw_buffer | rgba8_unorm << 12 | identity);
+  for (unsigned r = 4; r < 20; ++r) bench.set_vgpr(r, 0xAAAA5555);
+  bench.set_vgpr(20, 0x38003C00);  // 1 and 0.5
+  bench.set_vgpr(21, 0x3C000000);
+  REQUIRE_FALSE(
+      bench.run(encode::join({encode::mubuf("buffer_load_d16_format_xyzw", 4, 1, 8, 128, 0, false, false),
+                              encode::mubuf("buffer_load_d16_format_x", 6, 1, 8, 128, 0, false, false),
+                              encode::mubuf("buffer_load_d16_hi_format_x", 7, 1, 8, 128, 0, false, false),
+                              encode::mubuf("buffer_store_d16_format_xyzw", 20, 1, 8, 128, 4, false, false),
+                              encode::mubuf("buffer_store_d16_format_x", 20, 1, 8, 128, 8, false, false),
+                              encode::mubuf("buffer_store_d16_hi_format_x", 20, 1, 8, 128, 12, false, false)})));
+  for (const unsigned lane : {0U, 31U, 32U, 63U}) {
+    CHECK(bench.vgpr(4, lane) == 0x00003C00);
+    CHECK(bench.vgpr(5, lane) == 0x38043C00);  // 128 / 255
+    CHECK(bench.vgpr(6, lane) == 0xAAAA3C00);
+    CHECK(bench.vgpr(7, lane) == 0x3C005555);
+  }
+  const std::vector<U> out = bench.memory.values<U>(address, 4);
+  CHECK(out[1] == 0xFF0080FF);
+  CHECK((out[2] & 0xFF) == 0xFF);
+  CHECK((out[3] & 0xFF) == 0x80);
+}
+
 }  // namespace kiln::simulator::test

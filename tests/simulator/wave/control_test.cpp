@@ -252,6 +252,10 @@ TEST_CASE("simulator SALU: what gfx10.3 alone has", "[simulator][wave]") {
   REQUIRE_FALSE(bench.run(clock("s_memtime")));
   CHECK(bench.wave.scalar64(4) >= 0x1'2345'0000);
   CHECK(bench.wave.scalar64(4) < 0x1'2345'0010);
+  std::vector<U> later = {0xBF820000, 0xBF820000};  // s_branch to the next instruction, twice
+  later.insert(later.end(), {clock("s_memtime")[0], clock("s_memtime")[1]});
+  REQUIRE_FALSE(bench.run(later));
+  CHECK(bench.wave.scalar64(4) == 0x1'2345'0002);
   const W before = nanoseconds_now() / 10;  // 100 MHz
   REQUIRE_FALSE(bench.run(clock("s_memrealtime")));
   CHECK(bench.wave.scalar64(4) >= before);

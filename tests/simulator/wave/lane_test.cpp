@@ -136,6 +136,11 @@ TEST_CASE("simulator SDWA: parts of registers on gfx10.3", "[simulator][wave]") 
   // v_cndmask_b32_sdwa: byte 3 of v1, sign-extended, in lanes whose bit of VCC is clear; else word 1 of v2.
   bench.sgpr(106) = 1U << 8;
   REQUIRE_FALSE(bench.run({1U << 25 | 5U << 17 | 2U << 9 | sdwa, word(1, 6, 0, 3, true, 5)}));
+  // v_add_nc_u32_sdwa v6, byte 3 of v1, byte 3 of v1 with its sign; v7: the same in word 1, with the sign below.
+  REQUIRE_FALSE(bench.run({add_nc | 6U << 17 | 1U << 9 | sdwa, word(1, 6, 0, 3, false, 3) | 1U << 27U,
+                           add_nc | 7U << 17 | 1U << 9 | sdwa, word(1, 4, 1, 3, false, 0)}));
+  CHECK(bench.vgpr(6, 7) == 0);
+  CHECK(bench.vgpr(7, 7) == 0x000000B3);
   CHECK(bench.vgpr(5, 7) == 0xFFFFFF80);
   CHECK(bench.vgpr(5, 8) == 1);
   CHECK(bench.vgpr(3, 7) == 0xFFFFFF81);
@@ -220,6 +225,19 @@ TEST_CASE("simulator VOPD: both halves read before either writes", "[simulator][
   REQUIRE_FALSE(bench.run(dual(add, add_nc, 0, 1, v(1), 0, v(0), 1)));  // v0 = v1 + v0 :: v1 = v0 + v1, as integers
   CHECK(bench.vgpr(0, 3) == 0x40400000);
   CHECK(bench.vgpr(1, 3) == 0x40000000U + 0x3F800000U);
+}
+
+TEST_CASE("simulator DPP: compares of lanes without a source leave EXEC as it was", "[simulator][wave]") {
+  for (const bool writes_exec : {false, true}) {
+    Bench bench;
+    for (unsigned lane = 0; lane < 32; ++lane) bench.vgpr(1, lane) = 5 + lane, bench.vgpr(2, lane) = 4 + lane;
+    bench.sgpr(operand::vcc_lo) = 0xAAAA;
+    bench.set_exec(0x7FFFFFFF);
+    const char* name = writes_exec ? "v_cmpx_eq_u32" : "v_cmp_eq_u32";
+    REQUIRE_FALSE(bench.run({encode::vopc(name, dpp16, v(2)), dpp_word(1, 0x111, false, false)}));
+    CHECK(bench.exec() == (writes_exec ? 0x7FFEFFFEU : 0x7FFFFFFFU));
+    CHECK(bench.sgpr(operand::vcc_lo) == (writes_exec ? 0xAAAAU : 0x7FFEFFFEU));
+  }
 }
 
 }  // namespace kiln::simulator::test

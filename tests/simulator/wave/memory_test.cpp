@@ -446,4 +446,27 @@ TEST_CASE("simulator global: words of lanes by their number", "[simulator][wave]
   }
 }
 
+TEST_CASE("simulator memory ports: over page ends, of no bytes, and after as many attachments as there are tags",
+          "[simulator][wave]") {
+  FakeMemory first, second;
+  const std::uint64_t at = first.allocate(2 * Page::bytes);
+  REQUIRE(second.allocate(2 * Page::bytes) == at);
+  const auto port = std::make_unique<MemoryPort>();
+  port->attach(first);
+  const std::uint64_t eight = 0x8877665544332211;
+  REQUIRE(port->store(at + Page::bytes - 3, &eight, 8));
+  std::uint64_t back = 0;
+  REQUIRE(port->load(at + Page::bytes - 3, &back, 8));
+  CHECK(back == eight);
+  CHECK(first.values<std::uint8_t>(at + Page::bytes - 4, 10) ==
+        std::vector<std::uint8_t>{0, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0});
+  CHECK(port->store(at, &eight, 0));
+  CHECK_FALSE(port->store(at + 2 * Page::bytes - 4, &eight, 8));  // nothing of it
+  CHECK(first.values<std::uint32_t>(at + 2 * Page::bytes - 4, 1)[0] == 0);
+  std::memset(second.host(at), 7, 2 * Page::bytes);
+  for (unsigned i = 0; i < 4095; ++i) port->attach(second);
+  CHECK(*port->read(at) == std::byte{7});
+  CHECK(port->write(at) == second.host(at));
+}
+
 }  // namespace kiln::simulator::test

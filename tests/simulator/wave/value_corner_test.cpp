@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <sstream>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "tests/simulator/wave/bench.hpp"
@@ -150,32 +149,6 @@ TEST_CASE("simulator corners: scalar registers found by M0, to the last one", "[
       INFO("s" << i);
       CHECK((bench.sgpr(i) != 1000 + i) == moved);
     }
-  }
-  Bench bench;
-  for (unsigned i = 0; i < 106; ++i) bench.sgpr(i) = 1000 + i;
-  bench.sgpr(m0) = 5 | 7U << 16U;
-  REQUIRE_FALSE(bench.run({encode::sop1("s_movrelsd_2_b32", 40, 8)}));
-  CHECK(bench.sgpr(47) == 1013);
-}
-
-TEST_CASE("simulator corners: EXEC that becomes empty leaves SCC clear", "[simulator][corners]") {
-  for (const auto& [name, source, exec, after] : {std::tuple("s_and_saveexec_b32", W{2}, W{1}, W{0}),
-                                                  {"s_and_saveexec_b32", W{1}, W{1}, W{1}},
-                                                  {"s_and_saveexec_b64", W{1} << 32U, W{1}, W{0}},
-                                                  {"s_and_saveexec_b64", W{1} << 32U, W{3} << 32U, W{1} << 32U},
-                                                  {"s_and_not0_wrexec_b32", W{1}, W{1}, W{0}},
-                                                  {"s_and_not0_wrexec_b32", W{2}, W{1}, W{1}},
-                                                  {"s_and_not1_wrexec_b64", W{1} << 40U, W{1} << 40U, W{0}},
-                                                  {"s_and_not1_wrexec_b64", W{1} << 40U, W{1}, W{1} << 40U}}) {
-    Bench bench({.wave = std::string(name).find("64") != std::string::npos ? WaveSize::wave64 : WaveSize::wave32});
-    bench.set_exec(exec);
-    bench.set_sgpr64(2, source);
-    bench.wave.scc = after == 0;
-    INFO(name << std::hex << " " << source << " " << exec);
-    REQUIRE_FALSE(bench.run({encode::sop1(name, 6, 2)}));
-    CHECK(bench.exec() == after);
-    CHECK(bench.wave.scc == (after != 0));
-    CHECK(bench.wave.scalar64(6) == (std::string(name).find("wrexec") != std::string::npos ? after : exec));
   }
 }
 
