@@ -230,7 +230,9 @@ TEST_CASE("cache::meta_ledger: what cannot be written counts no bytes, and of 64
   DeviceFolder folder(of.root.get(), of.device.info());
   REQUIRE(folder.write(of.digest, StoredFile::program, copied_bytes("a program")).ok());
   for (const std::size_t size : {64u << 10, (64u << 10) + 1}) {
-    std::string text = encode_meta({.label = "padded"});
+    EntryMeta padded;
+    padded.label = "padded";
+    std::string text = encode_meta(padded);
     text.insert(text.size() - 1, size - text.size(), ' ');
     REQUIRE(folder.write(of.digest, StoredFile::meta, std::as_bytes(std::span(text))).ok());
     CHECK(stored_meta(folder, of.digest).label == (size == 64u << 10 ? "padded" : ""));
@@ -258,7 +260,11 @@ TEST_CASE("cache::meta_ledger: a first use counts a quarter of what is known, an
   OfDevice of;
   DeviceFolder folder(of.root.get(), of.device.info());
   REQUIRE(folder.write(of.digest, StoredFile::program, copied_bytes("a program")).ok());
-  const std::string before = encode_meta({.label = "one", .warm_dispatch_ms = 0.75, .first_use_ms = 8e9});
+  EntryMeta known;
+  known.label = "one";
+  known.warm_dispatch_ms = 0.75;
+  known.first_use_ms = 8e9;
+  const std::string before = encode_meta(known);
   REQUIRE(folder.write(of.digest, StoredFile::meta, std::as_bytes(std::span(before))).ok());
   MetaLedger ledger;
   ledger.note(of.key, folder, 500'000);
