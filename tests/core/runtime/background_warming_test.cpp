@@ -115,7 +115,16 @@ TEST_CASE("runtime::background_warming: top, labels, and never more than memory 
     place.config.max_programs = 3;
     expected = 3;
   }
-  SECTION("none") { place.config.warm = "none"; }
+  SECTION("none") {
+    place.config.warm = "none";
+    place.config.warm_labels = {"the label of p1"};
+  }
+  SECTION("more labels than memory takes") {
+    place.config.warm = "labels";
+    place.config.warm_labels = {"the label of p1", "the label of p3", "the label of p4"};
+    place.config.max_programs = 2;
+    expected = 2;
+  }
   const auto warming = place.start();
   REQUIRE(done(*warming));
   CHECK(warming->state().done == expected);

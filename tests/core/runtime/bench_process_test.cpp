@@ -265,6 +265,23 @@ TEST_CASE("runtime::bench_child: leaves the file of metrics to its parent", "[ru
   CHECK_FALSE(std::filesystem::exists(metrics));
 }
 
+TEST_CASE("runtime::bench_child: keeps what is known of plugins, and no program of a variant", "[runtime][tuning]") {
+  const bool read_only = GENERATE(false, true);
+  FixtureBench bench;
+  bench.setup.subject = GemmSpec{5, 4, 7};
+  if (read_only) bench.setup.sources.set.push_back("cache.read_only=true");
+  const auto answers = bench.answers({"fixture/forward\t1"});
+  REQUIRE(answers.size() == 1);
+  CHECK(text_of_answer(answers[0]) == "ok");
+  std::vector<std::string> files;
+  std::error_code error;
+  for (const auto& at :
+       std::filesystem::recursive_directory_iterator(bench.setup.sources.cache_directory.value(), error)) {
+    if (at.is_regular_file()) files.push_back(at.path().filename().string());
+  }
+  CHECK(files == (read_only ? std::vector<std::string>{} : std::vector<std::string>{"probe_verdicts.json"}));
+}
+
 TEST_CASE("runtime::bench_child: compares a kernel's results with what is expected, and groups the others",
           "[runtime][tuning]") {
   FixtureBench bench;

@@ -229,6 +229,39 @@ TEST_CASE("pipeline: a wrong result fails the run") {
   CHECK_THAT(report.status.message, Contains("1 of 108 elements is wrong"));
 }
 
+TEST_CASE("pipeline: of several runs the first and the last are checked") {
+  struct Case {
+    std::uint64_t wrong_at;
+    bool fails;
+    std::uint32_t runs;
+  };
+  for (const Case& one : {Case{1, true, 0}, Case{2, false, 4}, Case{3, false, 4}, Case{4, true, 3}}) {
+    CAPTURE(one.wrong_at);
+    RuntimeFixture fixture;
+    Chain chain;
+    PipelineRequest request = chain.on_beta();
+    request.repeat = 4;
+    request.check = PipelineCheck::final;
+    fixture.controls("beta").wrong_at = one.wrong_at;
+    const RunReport report = fixture.runtime().run(request);
+    CHECK(report.status.code == (one.fails ? StatusCode::wrong_result : StatusCode::ok));
+    CHECK(report.verified == !one.fails);
+    CHECK(report.runs == one.runs);
+  }
+}
+
+TEST_CASE("pipeline: a rate above the device's roof is an error, never a figure") {
+  RuntimeFixture fixture;
+  fixture.options("beta").info.roof_gflops = 1e-9;
+  Chain chain;
+  const RunReport report = fixture.runtime().run(chain.on_beta());
+  CHECK(report.status.code == StatusCode::internal);
+  CHECK_THAT(report.status.message, Contains("beta, whose roof is"));
+  CHECK(report.runs == 0);
+  CHECK(report.first_output_ns == 0);
+  CHECK(report.wall_min_ns == 0);
+}
+
 TEST_CASE("pipeline: expected results are compared, and must be results") {
   RuntimeFixture fixture;
   Chain chain;
@@ -283,6 +316,7 @@ TEST_CASE("pipeline: what has no reference is compared with its steps run as job
   }
   SECTION("wrong in the pipeline") {
     beta.wrong_at = 1;
+    if (GENERATE(false, true)) std::ranges::reverse(request.pipeline.tensors);  // the result is the first
     const RunReport report = fixture.runtime().run(request);
     CHECK(report.status.code == StatusCode::wrong_result);
     CHECK_THAT(report.status.message, Catch::StartsWith(not_the_same) && Contains("1 of 108 elements is wrong"));
@@ -306,6 +340,7 @@ TEST_CASE("pipeline: what has no reference is compared with its steps run as job
     CHECK(report.verified == false);
     REQUIRE(report.steps.size() == 2);
     CHECK(report.steps[0].verified == false);
+    CHECK(report.steps[0].max_rel_error > 0.1);
   }
   SECTION("within the tolerance of the step") {
     beta.wrong_at = 2;
@@ -406,6 +441,14 @@ TEST_CASE("pipeline: what does not fit together is refused, with the step, the t
   }
   SECTION("no steps") {
     pipeline.steps.clear();
-    CHECK_THAT(refusal(pipeline), Contains("has no steps"));
+    const std::string why = refusal(pipeline);
+    CHECK_THAT(why, Contains("has no steps"));
+    RuntimeFixture fixture;
+    const RunReport report = fixture.runtime().run(chain.on_beta());
+    CHECK(report.status.text() == "invalid_argument: " + why);
+    CHECK(report.name == "chain");
+    CHECK(report.op == "pipeline");
+    CHECK(report.runs == 0);
+    CHECK(fixture.controls("beta").submits == 0);
   }
 }

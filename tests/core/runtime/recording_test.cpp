@@ -198,6 +198,29 @@ TEST_CASE("runtime: a tensor that a job writes shares no memory with another one
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == StatusCode::invalid_argument);
   CHECK_THAT(refused.error().message, Contains("shares memory with tensor") && Contains("of request 1"));
+
+  // The later one writes what the earlier one reads.
+  next.tensors[0].host = tensor(512, {5, 7});
+  next.tensors[2].host = tensor(64, {5, 4});
+  const auto later = fixture.runtime().record({request, next});
+  REQUIRE_FALSE(later);
+  CHECK_THAT(later.error().message, Catch::StartsWith("recording: request 1 'product': tensor") &&
+                                        Contains("shares memory with tensor") && Contains("of request 0"));
+
+  // A kernel may write its first tensor.
+  UserKernelSpec kernel;
+  kernel.path = kernel.text = "copy";
+  kernel.dialect = Dialect::opencl_c;
+  kernel.bindings = {{Access::write, 80}, {Access::read, 80}};
+  RunRequest writer;
+  writer.name = "kernel";
+  writer.spec = kernel;
+  writer.tensors = {{tensor(64, {20}), nullptr}, {tensor(512, {20}), nullptr}};
+  const auto first = fixture.runtime().record({request, writer});
+  REQUIRE_FALSE(first);
+  CHECK(first.error().code == StatusCode::invalid_argument);
+  CHECK_THAT(first.error().message,
+             Contains("request 1 'kernel'") && Contains("shares memory with tensor") && Contains("of request 0"));
 }
 
 TEST_CASE("runtime: a tensor on the device belongs to a recording, and to none that is verified") {
