@@ -180,9 +180,8 @@ std::vector<Operand> operands_of(const UserKernelSpec& spec) {
     if (!has_tensor(binding.kind)) continue;
     // What an output holds before the kernel runs is part of the request (zeros, where a file says it): kernels that
     // add to it, or leave parts of it, have a defined result. So it goes to the device as an inout does.
-    operands.push_back({place_in_list(i),
-                        binding.access == Access::read ? TensorRole::input : TensorRole::inout, binding.shape,
-                        binding.bytes});
+    operands.push_back({place_in_list(i), binding.access == Access::read ? TensorRole::input : TensorRole::inout,
+                        binding.shape, binding.bytes});
   }
   std::uint64_t values = 0;
   constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max() / sizeof(double);

@@ -137,8 +137,7 @@ const std::filesystem::path& FileNames::of(const std::filesystem::path& name) {
   if (at == folders_.end()) {
     const std::filesystem::path asked = folder.empty() ? "." : folder;
     std::error_code error;
-    std::filesystem::path real =
-        std::filesystem::weakly_canonical(std::filesystem::absolute(asked, error), error);
+    std::filesystem::path real = std::filesystem::weakly_canonical(std::filesystem::absolute(asked, error), error);
     if (error) return keep(name_of_file(name));
     at = folders_.emplace(folder.native(), std::move(real)).first;
   }

@@ -31,8 +31,9 @@ std::string number(std::uint32_t value) {  // little-endian
 }
 
 TEST_CASE("elf notes: owner, type and contents of each note, padded to four or eight bytes") {
-  const std::string four = number(4) + number(5) + number(3) + std::string("GNU\0", 4) + "12345" + std::string(3, '\0') +
-                           number(5) + number(0) + number(7) + "Other" + std::string(3, '\0') + "rest";
+  const std::string four = number(4) + number(5) + number(3) + std::string("GNU\0", 4) + "12345" +
+                           std::string(3, '\0') + number(5) + number(0) + number(7) + "Other" + std::string(3, '\0') +
+                           "rest";
   const auto read = read_notes(bytes_of(four));
   REQUIRE(read.has_value());
   REQUIRE(read->size() == 2);
@@ -53,7 +54,8 @@ TEST_CASE("elf notes: owner, type and contents of each note, padded to four or e
 
   for (const std::uint32_t before : {1u, 3u, 4u, 7u}) {
     INFO(before);
-    const std::string first = number(4) + number(before) + number(1) + std::string("GNU\0", 4) + std::string(before, 'x');
+    const std::string first =
+        number(4) + number(before) + number(1) + std::string("GNU\0", 4) + std::string(before, 'x');
     const std::string both = first + std::string((4 - before % 4) % 4, '\0') + number(4) + number(2) + number(3) +
                              std::string("GNU\0", 4) + "ab";
     CHECK(text_of(find_build_id(bytes_of(both))) == "ab");
@@ -69,7 +71,8 @@ TEST_CASE("elf notes: a note that exceeds the segment is corrupt, and the messag
   CHECK(read.error().code == StatusCode::corrupt);
   CHECK_THAT(read.error().message, Contains("note of 4 bytes exceeds the segment of 19 bytes"));
   CHECK(find_build_id(cut).empty());
-  for (const std::string& huge : {number(0xffffffff) + number(0) + number(3), number(0) + number(0xffffffff) + number(3)}) {
+  for (const std::string& huge :
+       {number(0xffffffff) + number(0) + number(3), number(0) + number(0xffffffff) + number(3)}) {
     CHECK_FALSE(read_notes(bytes_of(huge + "abcd")).has_value());
   }
   CHECK(read_notes({}).value().empty());

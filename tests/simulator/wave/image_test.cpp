@@ -196,8 +196,8 @@ TEST_CASE("simulator image_store: rounds to nearest even, whatever MODE says", "
   for (unsigned c = 0; c < 4; ++c) bench.set_vgpr(10 + c, bits_of_float(0.5F));
   bench.set_exec(1);
   constexpr int towards_zero = 15;
-  REQUIRE_FALSE(bench.run(encode::join(
-      {{encode::sopp("s_round_mode", towards_zero)}, mimg("image_store", Fields{Generation::gfx11})})));
+  REQUIRE_FALSE(bench.run(
+      encode::join({{encode::sopp("s_round_mode", towards_zero)}, mimg("image_store", Fields{Generation::gfx11})})));
   CHECK(bench.memory.values<std::uint8_t>(image, 1)[0] == 128);  // 127.5
 }
 

@@ -146,7 +146,8 @@ TEST_CASE("cache::policy::ghost_table: nothing is known beyond the bound, nor fo
              rc::gen::pair(rc::gen::inRange<std::uint64_t>(0, 60), rc::gen::arbitrary<bool>()))) {
       if (take) {
         const auto found = ghosts.take(hash);
-        const auto noted = std::find_if(notes.rbegin(), notes.rend(), [&, hash = hash](const auto& n) { return n.first == hash; });
+        const auto noted =
+            std::find_if(notes.rbegin(), notes.rend(), [&, hash = hash](const auto& n) { return n.first == hash; });
         if (found) {
           RC_ASSERT(noted != notes.rend());
           RC_ASSERT(*found == noted->second);
