@@ -1,4 +1,5 @@
-// PointedAt: a private folder for a driver's cache, as this process is told of one; and programs with files for it.
+// PointedAt: a temporary folder that Mesa uses for its shader cache, because MESA_SHADER_CACHE_DIR names it. Also
+// programs that carry files of a driver's cache.
 //
 // Thread-safety: none, it sets a variable of the environment. Ownership: removes its folder.
 #pragma once
@@ -35,7 +36,7 @@ inline std::string text_in(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// A folder as driver_environment() names one, told to this process by the variable for as long as it lives.
+// Sets MESA_SHADER_CACHE_DIR to a temporary folder, as driver_environment() would. The destructor unsets it.
 struct PointedAt {
   test::CacheTestFolder temporary;
   std::filesystem::path around = temporary.path() / "around";
