@@ -56,44 +56,38 @@ class RecordReader {
   explicit RecordReader(const Json& record) : record_(record) {}
 
   std::string text(const char* name) {
-    const Json* field = find(name);
-    if (field == nullptr) return {};
-    if (!field->is_string()) return refuse(name, "a text", json_text(*field)), std::string();
-    auto value = field->get<std::string>();
+    const Json& field = find(name);
+    if (!field.is_string()) return refuse(name, "a text", json_text(field)), std::string();
+    auto value = field.get<std::string>();
     if (value.size() > most_text) {
       return refuse(name, "at most " + std::to_string(most_text) + " bytes", std::to_string(value.size()) + " bytes"),
              std::string();
     }
     return value;
   }
-  double number(const char* name, double most) {
-    const Json* field = find(name);
-    return field == nullptr ? 0 : number_of(name, *field, most);
-  }
-  std::uint64_t count(const char* name, double most = most_count) {
-    const Json* field = find(name);
-    return field == nullptr ? 0 : count_of(name, *field, most);
-  }
+  double number(const char* name, double most) { return number_of(name, find(name), most); }
+  std::uint64_t count(const char* name, double most = most_count) { return count_of(name, find(name), most); }
   Average average(const char* name) {
-    const Json* field = find(name);
-    if (field == nullptr) return {};
-    if (!field->is_array() || field->size() != 3)
-      return refuse(name, "an array of count, mean and variance", json_text(*field)), Average();
+    const Json& field = find(name);
+    if (!field.is_array() || field.size() != 3)
+      return refuse(name, "an array of count, mean and variance", json_text(field)), Average();
     Average value;
-    value.count = count_of(name, (*field)[0], most_count);
-    value.mean = number_of(name, (*field)[1], most_log);
-    value.variance = number_of(name, (*field)[2], most_log * most_log);
+    value.count = count_of(name, field[0], most_count);
+    value.mean = number_of(name, field[1], most_log);
+    value.variance = number_of(name, field[2], most_log * most_log);
     return value;
   }
 
   std::optional<RejectedRecord> rejected;
 
  private:
-  const Json* find(const char* name) {
+  // Null where there is none, which every type refuses once more: the first refusal stays.
+  const Json& find(const char* name) {
+    static const Json none;
     const auto at = record_.find(name);
-    if (at != record_.end()) return &*at;
+    if (at != record_.end()) return *at;
     refuse(name, "a value", "none");
-    return nullptr;
+    return none;
   }
   double number_of(const char* name, const Json& field, double most) {
     if (field.is_number() && field.get<double>() >= 0 && field.get<double>() <= most) return field.get<double>();
