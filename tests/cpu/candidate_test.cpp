@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "data/tensor_source.hpp"
 #include "onednn/candidate.hpp"
 #include "onednn/primitives.hpp"
 #include "onednn/worker_pool.hpp"
@@ -20,8 +21,7 @@ constexpr float guard_value = -77;
 
 std::shared_ptr<HostTensor> random_tensor(std::uint64_t bytes, std::mt19937_64& random) {
   auto tensor = HostTensor::create(DType::f32, {static_cast<std::int64_t>(bytes / sizeof(float))}).value();
-  std::uniform_real_distribution<float> uniform(-1, 1);
-  for (float& value : tensor->as<float>()) value = uniform(random);
+  data::fill_random(*tensor, random());
   return tensor;
 }
 
