@@ -132,15 +132,11 @@ std::optional<std::string> Resolver::memory(const DecodedAt& at, Op base, std::v
   const Semantics& semantics = *semantics_.find(in.opcode);
   Op op = base;
   op.run = semantics.run;
-  op.detail = semantics.detail;
   operands(op, in.opcode, in.dst, {}, in.src.data(), 3, in.literal);
   op.offset = in.offset;
   op.extra = in.offset1;
   op.select = in.dst.present() ? 1 : 0;
-  if (in.src[2].present() && !in.src[2].is_vgpr()) {
-    op.sdst = in.src[2].code;
-    if (in.src[2].code == operand::null) op.kind[2] = SourceKind::none;
-  }
+  op.sdst = in.src[2].code;  // read where it is a scalar register
   ops.push_back(op);
   return std::nullopt;
 }

@@ -140,15 +140,15 @@ Next end_halves(Wave& wave, const Op& op) {
 }
 
 constexpr Semantics sopk_entries[] = {
-    {"s_subvector_loop_begin", &begin_halves, takes::nothing, 0},
-    {"s_subvector_loop_end", &end_halves, takes::nothing, 0},
-    {"s_movk_i32", &move_immediate, takes::nothing, 0},
-    {"s_cmovk_i32", &conditional_move_immediate, takes::nothing, 0},
-    {"s_addk_i32", &add_immediate, takes::nothing, 0},
-    {"s_mulk_i32", &multiply_immediate, takes::nothing, 0},
-    {"s_getreg_b32", &get_register, takes::nothing, 0},
-    {"s_setreg_b32", &set_register, takes::nothing, 0},
-    {"s_setreg_imm32_b32", &set_register, takes::nothing, 0},
+    {"s_subvector_loop_begin", &begin_halves},
+    {"s_subvector_loop_end", &end_halves},
+    {"s_movk_i32", &move_immediate},
+    {"s_cmovk_i32", &conditional_move_immediate},
+    {"s_addk_i32", &add_immediate},
+    {"s_mulk_i32", &multiply_immediate},
+    {"s_getreg_b32", &get_register},
+    {"s_setreg_b32", &set_register},
+    {"s_setreg_imm32_b32", &set_register},
 };
 
 }  // namespace
@@ -175,7 +175,7 @@ Next compare_immediate(Wave& wave, const Op& op) {
 }
 template <auto Body>
 constexpr Semantics with_immediate(const char* name) {
-  return {name, &compare_immediate<Body>, takes::nothing, 0};
+  return {name, &compare_immediate<Body>};
 }
 
 constexpr Semantics compare_entries[] = {

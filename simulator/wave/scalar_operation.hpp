@@ -82,7 +82,7 @@ struct Call<R (C::*)(A, B, bool&) const> {
 
 template <auto Body>
 constexpr Semantics scalar(const char* name) {
-  return {name, &Call<decltype(&decltype(Body)::operator())>::template run<Body>, takes::nothing, 0};
+  return {name, &Call<decltype(&decltype(Body)::operator())>::template run<Body>};
 }
 
 }  // namespace kiln::simulator::scalar_unit

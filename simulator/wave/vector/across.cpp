@@ -93,13 +93,13 @@ Next move_relative(Wave& wave, const Op& op) {
 }
 
 constexpr Semantics cross_lane_entries[] = {
-    {"v_readfirstlane_b32", &read_first_lane, takes::nothing, 0},
-    {"v_readlane_b32", &read_lane, takes::nothing, 0},
-    {"v_writelane_b32", &write_lane, takes::nothing, 0},
-    {"v_permlane16_b32", &permute_rows<0>, takes::halves, 0},
-    {"v_permlanex16_b32", &permute_rows<16>, takes::halves, 0},
-    {"v_permlane64_b32", &exchange_halves, takes::nothing, 0},
-    {"v_swap_b32", &swap, takes::nothing, 0},
+    {"v_readfirstlane_b32", &read_first_lane},
+    {"v_readlane_b32", &read_lane},
+    {"v_writelane_b32", &write_lane},
+    {"v_permlane16_b32", &permute_rows<0>, takes::halves},
+    {"v_permlanex16_b32", &permute_rows<16>, takes::halves},
+    {"v_permlane64_b32", &exchange_halves},
+    {"v_swap_b32", &swap},
     {"v_movreld_b32", &move_relative, takes::nothing, destination_by_m0},
     {"v_movrels_b32", &move_relative, takes::nothing, source_by_m0},
     {"v_movrelsd_b32", &move_relative, takes::nothing, source_by_m0 | destination_by_m0},
@@ -121,14 +121,12 @@ Word mask_source(const Wave& wave, const Op& op, unsigned half) {
 }
 
 Next select(Wave& wave, const Op& op) {
-  const Word chosen[2] = {mask_source(wave, op, 0), wave.halves == 2 ? mask_source(wave, op, 1) : 0};
   for (unsigned half = 0; half < wave.halves; ++half) {
     const Word mask = wave.exec(half);
-    if (mask == 0) continue;
     alignas(64) Word storage[2][group], out[group];
     const Word* a = lanes_of<float>(wave, op, 0, half, storage[0]);
     const Word* b = lanes_of<float>(wave, op, 1, half, storage[1]);
-    const Word bits = chosen[half];
+    const Word bits = mask_source(wave, op, half);
     for (unsigned i = 0; i < group; ++i) out[i] = (bits >> i & 1U) != 0 ? b[i] : a[i];
     store<float>(wave, op, half, mask, out);
   }
@@ -138,10 +136,9 @@ Next select(Wave& wave, const Op& op) {
 Next select_half(Wave& wave, const Op& op) {
   for (unsigned half = 0; half < wave.halves; ++half) {
     const Word mask = wave.exec(half);
-    if (mask == 0) continue;
     alignas(64) Word storage[2][group], out[group];
-    const Word* a = half_words(wave, op, 0, half, storage[0], true, false);
-    const Word* b = half_words(wave, op, 1, half, storage[1], true, false);
+    const Word* a = half_words(wave, op, 0, half, storage[0], false);
+    const Word* b = half_words(wave, op, 1, half, storage[1], false);
     const Word bits = mask_source(wave, op, half);
     for (unsigned i = 0; i < group; ++i) out[i] = (bits >> i & 1U) != 0 ? b[i] : a[i];
     put_half(wave, op, half, mask, out);
@@ -153,7 +150,7 @@ enum : std::uint8_t { add = 0, subtract = 1, subtract_reversed = 2, with_carry =
 
 template <std::uint8_t Kind>
 Next carrying(Wave& wave, const Op& op) {
-  Word carries[2] = {0, 0};
+  Word carries[2] = {};
   const bool clamp = (op.output & output_clamp) != 0;
   for (unsigned half = 0; half < wave.halves; ++half) {
     const Word mask = wave.exec(half);
@@ -189,7 +186,7 @@ Next carrying(Wave& wave, const Op& op) {
 // 32 x 32 + 64 bits, with the carry (of the signed form: the overflow) in a mask.
 template <bool Signed>
 Next wide_multiply_add(Wave& wave, const Op& op) {
-  Word carries[2] = {0, 0};
+  Word carries[2] = {};
   for (unsigned half = 0; half < wave.halves; ++half) {
     const Word mask = wave.exec(half);
     alignas(64) Word storage[2][group];
@@ -222,12 +219,11 @@ template <unsigned High>
 Next bits_below(Wave& wave, const Op& op) {
   for (unsigned half = 0; half < wave.halves; ++half) {
     const Word mask = wave.exec(half);
-    if (mask == 0) continue;
     alignas(64) Word storage[2][group], out[group];
     const Word* a = words(wave, op, 0, half, storage[0]);
     const Word* b = words(wave, op, 1, half, storage[1]);
     for (unsigned i = 0; i < group; ++i) {
-      const Word below = half == High ? (1U << i) - 1U : half > High ? ~0U : 0U;
+      const Word below = half > High ? ~0U : half < High ? 0U : (1U << i) - 1U;
       out[i] = static_cast<Word>(__builtin_popcount(a[i] & below)) + b[i];
     }
     put(wave, op.vdst, half, mask, out);
@@ -236,18 +232,18 @@ Next bits_below(Wave& wave, const Op& op) {
 }
 
 constexpr Semantics mask_entries[] = {
-    {"v_cndmask_b32", &select, takes::float_sources, 0},
-    {"v_cndmask_b16", &select_half, takes::float_sources | takes::halves, 0},
-    {"v_add_co_u32", &carrying<add>, takes::saturation, 0},
-    {"v_sub_co_u32", &carrying<subtract>, takes::saturation, 0},
-    {"v_subrev_co_u32", &carrying<subtract_reversed>, takes::saturation, 0},
-    {"v_add_co_ci_u32", &carrying<with_carry>, takes::saturation, 0},
-    {"v_sub_co_ci_u32", &carrying<subtract | with_carry>, takes::saturation, 0},
-    {"v_subrev_co_ci_u32", &carrying<subtract_reversed | with_carry>, takes::saturation, 0},
-    {"v_mad_u64_u32", &wide_multiply_add<false>, takes::nothing, 0},
-    {"v_mad_i64_i32", &wide_multiply_add<true>, takes::nothing, 0},
-    {"v_mbcnt_lo_u32_b32", &bits_below<0>, takes::nothing, 0},
-    {"v_mbcnt_hi_u32_b32", &bits_below<1>, takes::nothing, 0},
+    {"v_cndmask_b32", &select, takes::float_sources},
+    {"v_cndmask_b16", &select_half, takes::halves},
+    {"v_add_co_u32", &carrying<add>, takes::saturation},
+    {"v_sub_co_u32", &carrying<subtract>, takes::saturation},
+    {"v_subrev_co_u32", &carrying<subtract_reversed>, takes::saturation},
+    {"v_add_co_ci_u32", &carrying<with_carry>, takes::saturation},
+    {"v_sub_co_ci_u32", &carrying<subtract | with_carry>, takes::saturation},
+    {"v_subrev_co_ci_u32", &carrying<subtract_reversed | with_carry>, takes::saturation},
+    {"v_mad_u64_u32", &wide_multiply_add<false>},
+    {"v_mad_i64_i32", &wide_multiply_add<true>},
+    {"v_mbcnt_lo_u32_b32", &bits_below<0>},
+    {"v_mbcnt_hi_u32_b32", &bits_below<1>},
 };
 
 }  // namespace

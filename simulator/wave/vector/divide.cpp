@@ -198,8 +198,8 @@ KILN_LANE Word fixed_half(Word value, Word denominator, Word numerator) {
 
 constexpr std::uint8_t floats = takes::float_sources | takes::float_result;
 constexpr Semantics entries[] = {
-    {"v_div_scale_f32", &div_scale<Single>, takes::float_sources, 0},
-    {"v_div_scale_f64", &div_scale<Double>, takes::float_sources, 0},
+    {"v_div_scale_f32", &div_scale<Single>, takes::float_sources},
+    {"v_div_scale_f64", &div_scale<Double>, takes::float_sources},
     {"v_div_fmas_f32", &div_fmas<Single>, floats, 0},
     {"v_div_fmas_f64", &div_fmas<Double>, floats, 0},
     {"v_div_fixup_f32", &div_fixup<Single>, floats, 0},

@@ -144,7 +144,7 @@ constexpr Semantics pk(const char* name) {
 }
 template <auto Plain, auto Saturating>
 constexpr Semantics pk(const char* name) {
-  return {name, &packed_limited<Plain, Saturating>, packed_words | takes::saturation, 0};
+  return {name, &packed_limited<Plain, Saturating>, packed_words | takes::saturation};
 }
 
 template <PackedFloat Which, auto Body>
@@ -196,7 +196,7 @@ constexpr Semantics vop3p_entries[] = {
     pk<[](U16 a, U16 b) { return larger(a, b); }>("v_pk_max_u16"),
     pk<[](U16 a, U16 b) { return smaller(a, b); }>("v_pk_min_u16"),
     pk_float<PackedFloat::multiply_add, half_multiply_add>("v_pk_fma_f16"),
-    {"v_pk_fmac_f16", &packed_accumulate, takes::nothing, 0},
+    {"v_pk_fmac_f16", &packed_accumulate},
     pk_float<PackedFloat::sum, [](Half a, Half b) { return Half{a.value + b.value}; }>("v_pk_add_f16"),
     pk_float<PackedFloat::product, [](Half a, Half b) { return Half{a.value * b.value}; }>("v_pk_mul_f16"),
     pk<[](const Wave& w, HalfBits a, HalfBits b) -> Chosen<U16> {

@@ -64,9 +64,9 @@ KILN_LANE Word reversed(Word x) {
 }
 
 constexpr Semantics vop1_entries[] = {
-    {"v_clrexcp", &nothing, takes::nothing, 0},  // exceptions are not kept
-    {"v_nop", &nothing, takes::nothing, 0},
-    {"v_pipeflush", &nothing, takes::nothing, 0},
+    {"v_clrexcp", &nothing},  // exceptions are not kept
+    {"v_nop", &nothing},
+    {"v_pipeflush", &nothing},
     lanes<[](Word a) { return a; }>("v_mov_b32"),
     lanes<[](std::uint16_t a) { return a; }>("v_mov_b16"),
     lanes<[](float a) { return __builtin_truncf(a); }>("v_trunc_f32"),

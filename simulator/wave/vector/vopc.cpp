@@ -182,7 +182,7 @@ constexpr Semantics entries[] = {
     named("ne_u64", U64::ne),
     named("ge_u64", U64::ge),
     named("t_u64", U64::t),
-    {"class_f16", &class_of_half, takes::float_sources | takes::saturation | takes::halves, 0},
+    {"class_f16", &class_of_half, takes::float_sources | takes::saturation | takes::halves},
     lanes<[](float a, Word b) { return (class_of<F32>(as_bits(a)) & b) != 0; }>("class_f32"),
     lanes<[](double a, Word b) { return (class_of<F64>(as_bits(a)) & b) != 0; }>("class_f64"),
 };

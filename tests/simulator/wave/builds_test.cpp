@@ -11,7 +11,7 @@ namespace kiln::simulator::test {
 namespace {
 
 constexpr unsigned first_source = 8, source_step = 8, destination = 40, used_vgprs = 48;
-constexpr unsigned mask_source = 20, mask_destination = 24, lane_selector = 28;
+constexpr unsigned mask_source = 20, mask_destination = 24, lane_selector = 28, first_scalar = 32;
 
 std::uint32_t random_word(std::mt19937& generator) {
   constexpr std::uint32_t special[] = {0U,          0x80000000U, 0x3F800000U, 0xBF800000U, 0x7F800000U, 0xFF800000U,
@@ -24,12 +24,20 @@ std::uint32_t random_word(std::mt19937& generator) {
   return generator();
 }
 
-// The e64 or VOP3P form, every source a VGPR where it may be one.
-std::vector<std::uint32_t> encoded(const OpcodeInfo& opcode, const std::string& name) {
+bool is_vector(const OpcodeInfo& opcode) {
+  const bool vector = opcode.encoding == Encoding::vop1 || opcode.encoding == Encoding::vop2 ||
+                      opcode.encoding == Encoding::vopc || opcode.encoding == Encoding::vop3 ||
+                      opcode.encoding == Encoding::vop3p;
+  return vector && opcode.gfx11 >= 0 && (opcode.flags & flag::refused) == 0;
+}
+
+// The e64 or VOP3P form, every source a VGPR where it may be one, but for those that are to be scalar registers.
+std::vector<std::uint32_t> encoded(const OpcodeInfo& opcode, const std::string& name, unsigned scalars = 0) {
   unsigned sources[3] = {0, 0, 0};
   for (unsigned s = 0; s < 3; ++s) {
     if (opcode.src[s] == DataType::none) continue;
     sources[s] = opcode.src[s] == DataType::mask ? mask_source : encode::v(first_source + s * source_step);
+    if ((scalars >> s & 1U) != 0 && opcode.src[s] != DataType::mask) sources[s] = first_scalar + 4 * s;
   }
   if ((opcode.flags & flag::scalar_rest) != 0) sources[1] = sources[2] = lane_selector;
   if (opcode.src[2] == DataType::none) sources[2] = 0;
@@ -88,10 +96,7 @@ TEST_CASE("simulator vectors: all builds agree bit for bit", "[simulator][wave]"
   unsigned checked = 0;
   for (unsigned i = 1; i < static_cast<unsigned>(Opcode::count); ++i) {
     const OpcodeInfo& opcode = info(static_cast<Opcode>(i));
-    const bool vector = opcode.encoding == Encoding::vop1 || opcode.encoding == Encoding::vop2 ||
-                        opcode.encoding == Encoding::vopc || opcode.encoding == Encoding::vop3 ||
-                        opcode.encoding == Encoding::vop3p;
-    if (!vector || opcode.gfx11 < 0 || (opcode.flags & flag::refused) != 0) continue;
+    if (!is_vector(opcode)) continue;
     const std::string name(opcode.name);
     const std::vector<std::uint32_t> words = encoded(opcode, name);
     for (const std::uint32_t mode : {keep, flush32, flush_all, upwards, to_zero}) {
@@ -107,6 +112,101 @@ TEST_CASE("simulator vectors: all builds agree bit for bit", "[simulator][wave]"
     }
   }
   CHECK(checked > 5 * 400);
+}
+
+TEST_CASE("simulator vectors: each half of a large wave gives what a small wave gives, and nothing beside it",
+          "[simulator][wave]") {
+  using Words = std::vector<std::uint32_t>;
+  unsigned checked = 0;
+  for (unsigned i = 1; i < static_cast<unsigned>(Opcode::count); ++i) {
+    const OpcodeInfo& opcode = info(static_cast<Opcode>(i));
+    const std::string name(opcode.name);
+    const auto begins = [&](const char* text) { return name.rfind(text, 0) == 0; };
+    const bool crosses =
+        begins("v_nop") || begins("v_mbcnt") || begins("v_read") || begins("v_write") || begins("v_permlane64");
+    if (!is_vector(opcode) || crosses || (opcode.flags & (flag::matrix | flag::no_operands)) != 0) continue;
+    std::mt19937 generator(i);
+    Words scalars(scalar_index::count), rows(used_vgprs * 64);
+    for (std::uint32_t& each : scalars) each = generator();
+    for (std::uint32_t& each : rows) each = random_word(generator);
+    scalars[operand::m0] = 1;
+    if (i % 3 == 0) scalars[operand::exec_lo + i % 2] = 0;
+    constexpr unsigned written[] = {mask_destination, operand::exec_lo};
+    Words vectors[3], masks[3];  // of the large wave and of a small one for each half
+    for (unsigned run = 0; run < 3; ++run) {
+      Bench bench({Generation::gfx11, run == 0 ? WaveSize::wave64 : WaveSize::wave32});
+      const unsigned first = run == 2 ? 1 : 0;
+      Words before = scalars;
+      for (const unsigned mask :
+           {mask_source, mask_destination, unsigned{operand::vcc_lo}, unsigned{operand::exec_lo}}) {
+        before[mask] = scalars[mask + first];
+      }
+      std::copy(before.begin(), before.end(), bench.wave.scalar);
+      for (unsigned r = 0; r < used_vgprs; ++r) {
+        for (unsigned lane = 0; lane < bench.wave.lanes(); ++lane)
+          bench.vgpr(r, lane) = rows[r * 64 + first * 32 + lane];
+      }
+      const std::optional<Fault> fault = bench.run(encoded(opcode, name));
+      INFO(name << " in run " << run << (fault ? ": " + fault->reason : ""));
+      REQUIRE_FALSE(fault);
+      Words after(bench.wave.scalar, bench.wave.scalar + 128);
+      for (const unsigned at : written) {
+        for (unsigned half = 0; half < bench.wave.halves; ++half) {
+          masks[run].push_back(after[at + half]);
+          before[at + half] = after[at + half];
+        }
+      }
+      before.resize(after.size());
+      CHECK(after == before);
+      for (unsigned lane = 0; lane < bench.wave.lanes(); ++lane) {
+        for (unsigned r = 0; r < used_vgprs; ++r) vectors[run].push_back(bench.vgpr(r, lane));
+      }
+    }
+    INFO(name);
+    CHECK(masks[0] == Words{masks[1][0], masks[2][0], masks[1][1], masks[2][1]});
+    vectors[1].insert(vectors[1].end(), vectors[2].begin(), vectors[2].end());
+    CHECK((vectors[0] == vectors[1]));
+    ++checked;
+  }
+  CHECK(checked > 400);
+}
+
+TEST_CASE("simulator vectors: a scalar source is the same in all lanes", "[simulator][wave]") {
+  unsigned checked = 0;
+  for (unsigned i = 1; i < static_cast<unsigned>(Opcode::count); ++i) {
+    const OpcodeInfo& opcode = info(static_cast<Opcode>(i));
+    if (!is_vector(opcode) || (opcode.flags & (flag::no_e64 | flag::scalar_rest | flag::matrix)) != 0) continue;
+    for (unsigned scalars = 1; scalars < 7; ++scalars) {
+      const std::string name(opcode.name);
+      const auto apart = encoded(opcode, name, scalars), in_lanes = encoded(opcode, name);
+      std::vector<std::uint32_t> registers[2];
+      INFO(name << " with scalar sources " << scalars);
+      for (const bool spread : {false, true}) {
+        std::mt19937 generator(i);
+        Bench bench({Generation::gfx11, i % 2 == 0 ? WaveSize::wave32 : WaveSize::wave64});
+        for (unsigned s = 0; s < 100; ++s) bench.sgpr(s) = random_word(generator);
+        for (unsigned r = 0; r < used_vgprs; ++r) {
+          for (unsigned lane = 0; lane < bench.wave.lanes(); ++lane) bench.vgpr(r, lane) = random_word(generator);
+        }
+        if (scalars % 2 == 0) bench.set_exec(generator());
+        for (unsigned s = 0; s < 3; ++s) {
+          if ((scalars >> s & 1U) == 0) continue;
+          for (unsigned word = 0; word < 2; ++word) {
+            bench.set_vgpr(first_source + s * source_step + word, bench.sgpr(first_scalar + 4 * s + word));
+          }
+        }
+        if (bench.run(spread ? in_lanes : apart)) continue;
+        for (unsigned lane = 0; lane < bench.wave.lanes(); ++lane) {
+          for (unsigned r = destination; r < used_vgprs; ++r) registers[spread].push_back(bench.vgpr(r, lane));
+        }
+        registers[spread].insert(registers[spread].end(), bench.wave.scalar, bench.wave.scalar + 128);
+      }
+      if (registers[0].empty()) continue;  // what only registers of lanes can give
+      CHECK((registers[0] == registers[1]));
+      ++checked;
+    }
+  }
+  CHECK(checked > 1000);
 }
 
 TEST_CASE("simulator vectors: runs of multiply-adds give what their steps give one by one", "[simulator][wave]") {

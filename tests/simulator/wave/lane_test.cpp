@@ -1,6 +1,7 @@
 // Instructions across lanes: DPP, SDWA, permutations, lane reads and writes, counts; and VOPD's pairs.
 #include <catch2/catch.hpp>
 #include <cstdint>
+#include <tuple>
 
 #include "tests/simulator/wave/bench.hpp"
 
@@ -190,8 +191,36 @@ TEST_CASE("simulator: lanes read, written, permuted and counted", "[simulator][w
   }
 }
 
+// op_sel: bit 0 reads lanes that are off too, bit 1 takes them as zero.
+TEST_CASE("simulator: lanes that are off, as sources of a permutation", "[simulator][wave]") {
+  for (unsigned select = 0; select < 4; ++select) {
+    Bench bench({Generation::gfx11, WaveSize::wave64});
+    for (unsigned lane = 0; lane < 64; ++lane) bench.vgpr(1, lane) = 1000 + lane;
+    bench.set_vgpr(6, 900);
+    bench.set_vgpr(7, 900);
+    constexpr W exec = 0xFFFF'0FFF'F0FF'FFF0;
+    bench.set_exec(exec);
+    bench.sgpr(8) = 0x76543210;
+    bench.sgpr(9) = 0x01234567;
+    REQUIRE_FALSE(bench.run(encode::join({encode::vop3("v_permlane16_b32", 6, v(1), 8, 9, {.op_sel = select}),
+                                          encode::vop3("v_permlanex16_b32", 7, v(1), 8, 9, {.op_sel = select})})));
+    for (unsigned lane = 0; lane < 64; ++lane) {
+      INFO("op_sel " << select << ", lane " << lane);
+      const unsigned nibble = (lane & 15) < 8 ? lane & 7 : 7 - (lane & 7);
+      const auto expected = [&](unsigned from) {
+        if ((exec >> lane & 1) == 0) return 900U;
+        if ((select & 1) != 0 || (exec >> from & 1) != 0) return 1000 + from;
+        return (select & 2) != 0 ? 0U : 900U;
+      };
+      CHECK(bench.vgpr(6, lane) == expected((lane & 48) | nibble));
+      CHECK(bench.vgpr(7, lane) == expected(((lane & 48) ^ 16) | nibble));
+    }
+  }
+}
+
 TEST_CASE("simulator: registers found by M0 stay within the wave's", "[simulator][wave]") {
   Bench bench;
+  bench.set_exec(0xFFFFFFFE);
   bench.set_vgpr(7, 77);
   bench.set_vgpr(2, 22);
   bench.set_vgpr(3, 33);
@@ -202,11 +231,23 @@ TEST_CASE("simulator: registers found by M0 stay within the wave's", "[simulator
   CHECK(bench.vgpr(9, 1) == 33);
   CHECK(bench.vgpr(2, 1) == 33);
   CHECK(bench.vgpr(3, 1) == 22);
-  bench.sgpr(operand::m0) = 62;
-  const std::optional<Fault> fault = bench.run({encode::vop1("v_movrels_b32", 0, v(2))});
-  REQUIRE(fault);
-  CHECK(fault->kind == FaultKind::overrun);
-  CHECK(fault->reason.find("v64 of 64") != std::string::npos);
+  CHECK(bench.vgpr(2, 0) == 22);
+  CHECK(bench.vgpr(3, 0) == 33);
+  bench.sgpr(operand::m0) = 0;  // the first register is one of the wave's, too
+  bench.set_vgpr(0, 11);
+  REQUIRE_FALSE(bench.run({encode::vop1("v_movrels_b32", 5, v(0)), encode::vop1("v_movreld_b32", 0, v(7))}));
+  CHECK(bench.vgpr(5, 1) == 11);
+  CHECK(bench.vgpr(0, 1) == 77);
+  for (const U m0 : {62U, 0x40'003EU}) {  // of all bits, but for moves of two fields
+    bench.sgpr(operand::m0) = m0;
+    for (const auto& [name, to, from] : {std::tuple{"v_movrels_b32", 0U, 2U}, {"v_movreld_b32", 2U, 0U}}) {
+      const std::optional<Fault> fault = bench.run({encode::vop1(name, to, v(from))});
+      INFO(name << " " << m0);
+      REQUIRE(fault);
+      CHECK(fault->kind == FaultKind::overrun);
+      CHECK(fault->reason.find(m0 == 62 ? "v64 of 64" : "v4194368 of 64") != std::string::npos);
+    }
+  }
 }
 
 TEST_CASE("simulator VOPD: both halves read before either writes", "[simulator][wave]") {
@@ -225,6 +266,20 @@ TEST_CASE("simulator VOPD: both halves read before either writes", "[simulator][
   REQUIRE_FALSE(bench.run(dual(add, add_nc, 0, 1, v(1), 0, v(0), 1)));  // v0 = v1 + v0 :: v1 = v0 + v1, as integers
   CHECK(bench.vgpr(0, 3) == 0x40400000);
   CHECK(bench.vgpr(1, 3) == 0x40000000U + 0x3F800000U);
+  bench.set_vgpr(3, 33);
+  REQUIRE_FALSE(bench.run(dual(mov, mov, 0, 1, v(3), 0, v(0), 0)));  // the second reads what the first writes
+  CHECK(bench.vgpr(0, 3) == 33);
+  CHECK(bench.vgpr(1, 3) == 0x40400000);
+  // Each of its registers must be one of the wave's 64.
+  for (unsigned at = 0; at < 6; ++at) {
+    U r[6] = {0, 1, 2, 3, 4, 5};
+    r[at] += 64;
+    const auto fault = bench.run(dual(add, add_nc, r[0], r[1], v(r[2]), r[3], v(r[4]), r[5]));
+    INFO("register " << at);
+    REQUIRE(fault);
+    CHECK(fault->kind == FaultKind::overrun);
+    CHECK(fault->reason.find("v" + std::to_string(64 + at) + " of 64") != std::string::npos);
+  }
 }
 
 TEST_CASE("simulator DPP: compares of lanes without a source leave EXEC as it was", "[simulator][wave]") {

@@ -463,10 +463,15 @@ TEST_CASE("simulator memory ports: over page ends, of no bytes, and after as man
   CHECK(port->store(at, &eight, 0));
   CHECK_FALSE(port->store(at + 2 * Page::bytes - 4, &eight, 8));  // nothing of it
   CHECK(first.values<std::uint32_t>(at + 2 * Page::bytes - 4, 1)[0] == 0);
+  CHECK(port->store(at + 2 * Page::bytes - 8, &eight, 8));
   std::memset(second.host(at), 7, 2 * Page::bytes);
   for (unsigned i = 0; i < 4095; ++i) port->attach(second);
-  CHECK(*port->read(at) == std::byte{7});
-  CHECK(port->write(at) == second.host(at));
+  for (unsigned i = 0; i < 3; ++i) {
+    CHECK(*port->read(at) == std::byte{7});
+    CHECK(port->write(at) == second.host(at));
+    CHECK(port->read(8) == nullptr);  // as an empty entry's page, and not there
+    port->attach(second);
+  }
 }
 
 }  // namespace kiln::simulator::test
