@@ -141,8 +141,8 @@ void Undefined::scalar(const Wave& wave, const Instruction& in) {
   }
   if (in.has(flag::accumulate) && in.dst.present()) any |= scalar_[in.dst.code];
   // Logic may take undefined bits away by what the others are; masks of lanes are made of it.
-  const bool logic = !moves && in.format != Format::sopk && is_float(in.dst.type) == false &&
-                     (in.dst.type == DataType::b32 || in.dst.type == DataType::b64);
+  const bool logic =
+      !moves && in.format != Format::sopk && (in.dst.type == DataType::b32 || in.dst.type == DataType::b64);
   if (in.has(flag::scc_out)) scc_ = !logic && any != 0;
   if (!in.dst.present() || in.dst.code >= operand::integers) return;
   const bool special = in.dst.code == operand::exec_lo || in.dst.code == operand::exec_hi || in.has(flag::exec_out);

@@ -1,6 +1,9 @@
 // Planted hazards: a store of what nothing has written, and what only looks like one.
 #include <catch2/catch.hpp>
+#include <random>
+#include <set>
 
+#include "simulator/wave/check/undefined_rules.hpp"
 #include "tests/simulator/compute/planted.hpp"
 
 namespace kiln::simulator::test {
@@ -187,6 +190,13 @@ TEST_CASE("simulator hazards: what nothing has written reaches a store", "[simul
        join({m0(one), {sop1("s_movreld_b32", 39, 8), vop1("v_mov_b32", 24, s40)}, store(24)}), false},
       {"an undefined scalar source that M0 leads to",
        join({m0(160), {sop1("s_movrels_b32", 41, 8), vop1("v_mov_b32", 24, 41)}, store(24)}), true},
+      {"scalar logic, which may take away what is undefined",
+       join({byte, from_scalar({sop2("s_and_b32", s40, s40, 255), 0xFF})}), false},
+      {"scalar arithmetic", join({byte, from_scalar({sop2("s_add_u32", s40, s40, 255), 0xFF})}), true},
+      {"the first of a sum that moves up", join({vop3("v_add_lshl_u32", 24, v(20), v(0), one), store(24)}), true},
+      {"the second of it", join({vop3("v_add_lshl_u32", 24, v(0), v(20), one), store(24)}), true},
+      {"how far it moves", join({vop3("v_add_lshl_u32", 24, v(0), v(0), v(20)), store(24)}), true},
+      {"a sum that moves up", join({vop3("v_add_lshl_u32", 24, v(0), v(0), one), store(24)}), false},
       {"what is never stored", {vop2("v_add_f32", 24, v(20), 21)}, false}};
   for (const Case& each : cases) {
     INFO(each.name);
@@ -211,6 +221,48 @@ TEST_CASE("simulator hazards: the halves of a wave exchange what is undefined", 
   const std::optional<Fault> fault = program.run(join({exchanged, low, store}), wave64);
   REQUIRE(fault);
   CHECK_THAT(fault->reason, Catch::Contains("uninitialised"));
+}
+
+// The rule of each operation that has one, beside what it does: what changes when the undefined bits of its sources are
+// filled at random is undefined; and no other bit, of what carries single bits.
+TEST_CASE("simulator hazards: what undefined bits change is undefined", "[simulator][hazards]") {
+  using undefined_bits::Rule;
+  const std::set<Rule> single{Rule::copy,         Rule::reverse,       Rule::logic,          Rule::conjunction,
+                              Rule::disjunction,  Rule::shift_left,    Rule::shift_right,    Rule::shift_signed,
+                              Rule::shift_left16, Rule::shift_right16, Rule::shift_signed16, Rule::permute,
+                              Rule::align_bit,    Rule::align_byte,    Rule::and_or};
+  std::mt19937 generator(1);
+  unsigned checked = 0;
+  for (unsigned i = 1; i < static_cast<unsigned>(Opcode::count); ++i) {
+    const OpcodeInfo& line = info(static_cast<Opcode>(i));
+    const Rule rule = undefined_bits::rule_of(line.opcode);
+    if (rule == Rule::whole || rule == Rule::select || line.gfx11 < 0) continue;
+    const U kept = bits_of(line.dst) == 16 ? 0xFFFFU : ~0U;
+    for (unsigned trial = 0; trial < 200; ++trial) {
+      Bench bench({Generation::gfx11, WaveSize::wave64});
+      U bits[3] = {}, values[3] = {}, sources[3] = {}, changed = 0;
+      for (unsigned s = 0; s < 3 && line.src[s] != DataType::none; ++s) {
+        sources[s] = v(2 + s);
+        values[s] = generator() & kept & (rule == Rule::permute && s == 2 ? 0x0F0F0F0FU : ~0U);
+        if (generator() % 2 == 0) bits[s] = generator() & generator() & (trial % 2 == 0 ? generator() : ~0U) & kept;
+        for (unsigned lane = 0; lane < 64; ++lane) {
+          bench.vgpr(2 + s, lane) = values[s] ^ (lane == 0 ? 0 : generator() & bits[s]);
+        }
+      }
+      REQUIRE_FALSE(bench.run(encode::vop3(line.name.data(), 8, sources[0], sources[1], sources[2])));
+      for (unsigned lane = 1; lane < 64; ++lane) changed |= (bench.vgpr(8, lane) ^ bench.vgpr(8, 0)) & kept;
+      const U told = undefined_bits::applied(rule, bits, values) & kept, any = bits[0] | bits[1] | bits[2];
+      INFO(line.name << std::hex << " " << bits[0] << " " << bits[1] << " " << bits[2] << " of " << values[0] << " "
+                     << values[1] << " " << values[2] << ": " << changed << ", told " << told);
+      CHECK((changed & ~told) == 0);
+      if (single.count(rule) != 0 && told != kept) CHECK(told == changed);
+      if (rule == Rule::insert) CHECK((told & ~changed & ~bits[0]) == 0);
+      if (rule == Rule::sum) CHECK((told & ((any & (0U - any)) - 1U)) == (any == 0 ? told : 0U));
+      if (rule >= Rule::byte0 && told != 0) CHECK(changed != 0);
+      ++checked;
+    }
+  }
+  CHECK(checked >= 200 * 50);
 }
 
 }  // namespace kiln::simulator::test
