@@ -280,6 +280,11 @@ TEST_CASE("metadata: a key that is missing, of another type or out of range is n
        },
        "unsupported: kernel 'saxpy': workgroup has 1025 x 1 x 1 work-items, expected at most 1024"},
       {[](Json&, Json& kernel, Json&) {
+         kernel[".reqd_workgroup_size"] = {1024, 2, 1};
+         kernel[".max_flat_workgroup_size"] = 1024;
+       },
+       "unsupported: kernel 'saxpy': workgroup has 1024 x 2 x 1 work-items, expected at most 1024"},
+      {[](Json&, Json& kernel, Json&) {
          kernel[".reqd_workgroup_size"] = {65536, 65536, 4294967295U};
        },
        "unsupported: kernel 'saxpy': workgroup has 65536 x 65536 x 4294967295 work-items, expected at most 1024"}};
