@@ -107,7 +107,7 @@ TEST_CASE("selector on devices: right after 8 visits, little regret, little expl
   double worst_regret = 0, most_explored = 0;
   for (std::uint64_t seed = 0; seed < seeds(1, 100); ++seed) {
     CAPTURE(seed);
-    VirtualFleet fleet(drawn_models(devices, noise, seed), is_sanitized ? 16 : 64);
+    VirtualFleet fleet(drawn_models(devices, noise, seed), is_sanitized ? 6 : 64);
     const Visits visits = visit(fleet, seed);
     CHECK(visits.regret() <= 0.05);
     CHECK(visits.explored() <= 0.02);
