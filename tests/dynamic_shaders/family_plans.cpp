@@ -110,6 +110,16 @@ std::vector<FamilySample> layer_samples() {
   whole.activation = Activation::relu;
   GemmSpec uneven = whole;
   uneven.n = 30, uneven.k = 21;
+  GemmSpec deep = bare_product(17, 30, 64);
+  // No two extents of an axis are equal, nor those of both axes.
+  Conv2dSpec skewed = finished(conv(2, 6, 10, 2));
+  skewed.h = 9, skewed.w = 12, skewed.s = 2, skewed.stride_y = 2, skewed.stride_x = 3, skewed.dilation_y = 2;
+  skewed.dilation_x = 3, skewed.pad_x = 2;
+  Conv2dSpec skewed_depth = depthwise_of_width(2, 4, 16);
+  skewed_depth.h = 12, skewed_depth.s = 2, skewed_depth.stride_y = 3, skewed_depth.stride_x = 2;
+  skewed_depth.dilation_x = 2;
+  Conv2dSpec narrow = by_winograd(finished(conv(2, 4, 8))), narrow_odd = by_winograd(conv(1, 3, 5));
+  narrow.h = 9, narrow.w = 8, narrow_odd.h = 6, narrow_odd.w = 7;
   return {
       {pair, "direct/plain"},
       {layer,
@@ -129,6 +139,27 @@ std::vector<FamilySample> layer_samples() {
       {whole, "gemm/blocked:rows=8,quads=2,view=texels,workgroup=16"},
       {uneven, "gemm/blocked:rows=4,quads=1,view=storage,workgroup=8"},
       {whole, "gemm/shared:rows=4,columns=4,lanes_r=8,lanes_c=8,depth=8"},
+      {uneven, "gemm/shared:rows=8,columns=2,lanes_r=4,lanes_c=4,depth=8"},
+      {deep, "gemm/blocked:rows=4,quads=2,view=image,workgroup=8"},
+      {skewed, "direct/plain"},
+      {skewed,
+       "direct/blocked:lanes=groups,k=8,x=4,y=3,packing=pixels,view=texels,rows=looped,border=padded,workgroup=4"},
+      {skewed,
+       "direct/"
+       "blocked:lanes=places,k=4,x=3,y=2,packing=channels,view=storage,rows=unrolled,border=guarded,workgroup=2"},
+      {finished(conv(1, 8, 8)),
+       "direct/"
+       "blocked:lanes=channels,k=4,x=6,y=2,packing=channels,view=storage,rows=unrolled,border=padded,workgroup=8"},
+      {skewed, "implicit/registers:k=8,pixels=3,lanes_k=2,lanes_p=4,depth=2"},
+      {skewed, "implicit/shared:k=8,pixels=3,lanes_k=2,lanes_p=4,depth=8"},
+      {skewed_depth, "depthwise/blocked:x=4,y=3,view=image"},
+      {skewed_depth, "depthwise/bands:rows=2,view=storage"},
+      {skewed_depth, "depthwise/planes:planes=2,view=texels"},
+      {narrow,
+       "winograd/f4:lanes=channels,k=4,x=4,y=1,packing=plane,view=texels,rows=looped,border=padded,workgroup=8"},
+      {narrow, "winograd/f2:lanes=channels,k=4,x=4,y=1,packing=plane,view=image,rows=looped,border=padded,workgroup=8"},
+      {narrow_odd,
+       "winograd/f4:lanes=channels,k=4,x=4,y=1,packing=plane,view=texels,rows=looped,border=padded,workgroup=8"},
   };
 }
 

@@ -85,7 +85,6 @@ Status CommandStream::make_room(std::size_t dwords) {
 
 Status CommandStream::begin() {
   failure_ = {};
-  open_ = false;
   closed_.clear();
   size_of_next_ = nullptr;
   state_size_ = 0;

@@ -70,7 +70,6 @@ Status DispatchCheck::check_program(const RegisterShadow& registers) {
     const auto at = std::find_if(scope_.programs.begin(), scope_.programs.end(),
                                  [entry](const ProgramFacts& facts) { return facts.entry_va == entry; });
     if (at == scope_.programs.end()) {
-      program_ = nullptr;
       return invalid_argument("PGM is " + hex_text(entry) + ": no program of the submission starts at this address");
     }
     program_ = &*at;

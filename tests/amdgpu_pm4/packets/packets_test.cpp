@@ -136,6 +136,9 @@ TEST_CASE("pm4: bytes that are no dwords are refused") {
   const auto text = stream_text(std::span<const std::byte>(filler), Generation::gfx11);
   REQUIRE(text.has_value());
   CHECK(*text == "000000  ffff1000  NOP\n");
+  const std::array other{std::byte{0x78}, std::byte{0x56}, std::byte{0x34}, std::byte{0x12}};
+  CHECK_THAT(*stream_text(std::span<const std::byte>(other), Generation::gfx11),
+             Catch::StartsWith("000000  12345678  "));
 }
 
 TEST_CASE("pm4: consecutive fillers: two are printed, the others are counted") {

@@ -58,6 +58,10 @@ TEST_CASE("pm4: a register has one entry a generation, and fields that do not ov
     CHECK(find_register(0xB801, generation) == nullptr);
     CHECK(find_register(0x28000, generation) == nullptr);
   }
+  for (const std::uint32_t address : {0xB840U, 0x301ECU}) {  // of one generation alone
+    REQUIRE(find_register(address, Generation::invalid) != nullptr);
+    CHECK(find_register(address, Generation::invalid)->address == address);
+  }
 }
 
 TEST_CASE("pm4: the allow-list is what a dispatch sets, and no more") {

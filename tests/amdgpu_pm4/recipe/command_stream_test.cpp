@@ -193,9 +193,8 @@ TEST_CASE("pm4 stream: what is longer than a packet's length is copied and fille
     std::uint64_t bytes;
     std::vector<std::uint32_t> parts;
   };
-  for (const auto& [bytes, parts] :
-       {Length{0, {}}, Length{4, {4}}, Length{part, {part}}, Length{part + 4, {part, 4}},
-        Length{2 * part + 4096, {part, part, 4096}}}) {
+  for (const auto& [bytes, parts] : {Length{0, {}}, Length{4, {4}}, Length{part, {part}}, Length{part + 4, {part, 4}},
+                                     Length{2 * part + 4096, {part, part, 4096}}}) {
     INFO(bytes);
     SampleChunks chunks(512);
     CommandStream stream(navi31, chunks);
@@ -279,6 +278,51 @@ TEST_CASE("pm4 stream: fails typed where room is missing or odd, and stays faile
   REQUIRE(twice.finish().has_value());
   CHECK_FALSE(twice.finish().has_value());
   CHECK(twice.begin().ok());
+}
+
+TEST_CASE("pm4 stream: what fits a buffer to its last dword goes on in no other") {
+  using Emit = Status (*)(CommandStream&);
+  const std::pair<std::size_t, Emit> packets[] = {{7, [](CommandStream& s) { return s.wait(0x30000, 5, 0xFF); }},
+                                                  {7, [](CommandStream& s) { return s.copy(0x40000, 0x80000, 16); }},
+                                                  {7, [](CommandStream& s) { return s.fill(0x40000, 9, 16); }},
+                                                  {8, [](CommandStream& s) { return s.timestamp(0x10000); }},
+                                                  {8, [](CommandStream& s) { return s.signal(0x20000, 77); }},
+                                                  {10, [](CommandStream& s) { return s.barrier(); }}};
+  constexpr std::size_t begin = 36, end = 11;  // a buffer's first packets, and the room for a chain behind the last
+  for (const auto& [dwords, emit] : packets) {
+    SampleChunks chunks(begin + 10 * dwords + end);
+    CommandStream stream(navi31, chunks);
+    REQUIRE(stream.begin().ok());
+    for (int i = 0; i < 10; ++i) REQUIRE(emit(stream).ok());
+    CHECK(chunks.taken == 1);
+    REQUIRE(emit(stream).ok());
+    CHECK(chunks.taken == 2);
+  }
+}
+
+TEST_CASE("pm4 stream: one that begins again has nothing of what was before") {
+  SampleChunks chunks(128);
+  CommandStream stream(navi31, chunks);
+  std::vector<Read> reads;
+  for (int turn = 0; turn < 2; ++turn) {
+    chunks.taken = 0;
+    REQUIRE(stream.begin().ok());
+    for (int i = 0; i < 9; ++i) REQUIRE(stream.dispatch(sample_dispatch(), {sample_kernarg_va, {1, 1, 1}, {}}).ok());
+    const auto buffers = stream.finish();
+    REQUIRE(buffers.has_value());
+    CHECK(buffers->size() == 2);
+    reads.push_back(read_all(*buffers));
+  }
+  CHECK(reads[0].buffers == 2);
+  CHECK(reads[1].buffers == 2);
+  CHECK(reads[0].packets == reads[1].packets);
+  SampleChunks one(128, 1);
+  CommandStream failing(navi31, one);
+  REQUIRE(failing.begin().ok());
+  REQUIRE(failing.dispatch(sample_dispatch(), {sample_kernarg_va, {1, 1, 1}, {}}).ok());
+  const Status full = failing.dispatch(sample_dispatch(32), {sample_kernarg_va, {1, 1, 1}, {}});
+  CHECK(full.code == StatusCode::unavailable);
+  CHECK(failing.barrier().message == full.message);  // for which there is room
 }
 
 TEST_CASE("pm4 stream: a buffer starts at a multiple of 32 bytes") {

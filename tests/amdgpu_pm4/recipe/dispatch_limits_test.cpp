@@ -69,6 +69,10 @@ TEST_CASE("pm4 recipe: each refusal of a kernel names both sides") {
       {[](K& k, P&) { k.user_sgpr_slots[0].first = 15; },
        "corrupt: kernel saxpy: kernarg_pointer in s15 is beyond the 16 user SGPRs"},
       {[](K& k, P&) { k.user_sgprs = 16; }, "recorded"},
+      {[](K& k, P&) {
+         k.user_sgpr_slots[0] = {UserSgpr::kernarg_pointer, 0, 16};
+       },
+       "recorded"},
       {[](K& k, P&) { k.user_sgprs = 17; }, "unsupported: kernel saxpy: 17 user SGPRs, expected at most 16"},
       {[](K& k, P&) { k.user_sgpr_slots.clear(); },
        "corrupt: kernel saxpy: 24 bytes of arguments, but no user SGPRs for the argument address"},
@@ -186,7 +190,7 @@ TEST_CASE("pm4 recipe: the limits register by the waves of a workgroup and the u
   for (const Row& row : rows) {
     INFO(row.shape.shader_engines << " engines, " << row.lanes << " lanes");
     CHECK(dword_of(limits_at, row.shape, [&row](KernelCode&, DispatchPlace& place) {
-            place.workgroup = {row.lanes, 1, 1};
+            place.workgroup = {1, 1, row.lanes};
           }) == row.value);
   }
 }

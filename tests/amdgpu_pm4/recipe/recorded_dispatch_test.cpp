@@ -97,6 +97,8 @@ TEST_CASE("pm4 recipe: scratch by registers on gfx11, by user SGPRs on gfx10.3")
   CHECK(register_in(gfx10, "COMPUTE_USER_DATA_1") == 0x80008001);  // swizzled
   CHECK(register_in(gfx10, "COMPUTE_USER_DATA_2") == 0xFFFFFFFF);
   CHECK(register_in(gfx10, "COMPUTE_USER_DATA_3") == 0x31C16000);  // 32_FLOAT, stride 32, TID, level, raw bounds
+  const Dwords bare = appended(recorded(sample_kernel_gfx10_3(), navi21), {sample_kernarg_va, {1, 1, 1}, {}});
+  CHECK(register_in(bare, "COMPUTE_USER_DATA_1") == 0);  // no scratch, no resource
   CHECK(register_in(gfx10, "COMPUTE_USER_DATA_4") == 0x00300040);
   CHECK(register_in(gfx10, "COMPUTE_USER_DATA_5") == 0xFFFF8001);
   CHECK(register_in(gfx10, "COMPUTE_USER_DATA_6") == 0x10000000);
@@ -105,9 +107,12 @@ TEST_CASE("pm4 recipe: scratch by registers on gfx11, by user SGPRs on gfx10.3")
 
 TEST_CASE("pm4 recipe: user SGPRs hold what their slots say, to the last of sixteen") {
   KernelCode kernel = with_scratch(sample_kernel_gfx11(), 260);
-  kernel.user_sgpr_slots = {{UserSgpr::kernarg_pointer, 14, 2}, {UserSgpr::private_segment_size, 3, 1}};
+  kernel.user_sgpr_slots = {{UserSgpr::kernarg_pointer, 14, 2},
+                            {UserSgpr::private_segment_size, 3, 1},
+                            {UserSgpr::private_segment_buffer, 8, 4}};
   const Dwords stream = appended(recorded(kernel, navi31), {sample_kernarg_va, {1, 1, 1}, {}});
   CHECK(register_in(stream, "COMPUTE_USER_DATA_3") == 260);
+  CHECK(register_in(stream, "COMPUTE_USER_DATA_9") == 0x80008001);
   CHECK(register_in(stream, "COMPUTE_USER_DATA_2") == 0);
   CHECK(register_in(stream, "COMPUTE_USER_DATA_4") == 0);
   CHECK(register_in(stream, "COMPUTE_USER_DATA_14") == 0x00300040);
@@ -162,6 +167,13 @@ TEST_CASE("pm4 recipe: only what differs is sent again") {
     CHECK_FALSE(dispatch.append(small, {0x123450, {4, 5, 6}, {}}));
     CHECK(small.size() == 0);
   }
+  PacketWriter exact{std::span(room).first(9)};
+  CHECK(dispatch.append_again(exact, {0x123450, {4, 5, 6}, {}}));
+  const std::size_t whole = dispatch.state().size() + 5;
+  PacketWriter tight{std::span(room).first(whole - 1)}, enough{std::span(room).first(whole)};
+  CHECK_FALSE(dispatch.append(tight, {0x123450, {4, 5, 6}, {}}));
+  CHECK(tight.size() == 0);
+  CHECK(dispatch.append(enough, {0x123450, {4, 5, 6}, {}}));
 }
 
 TEST_CASE("pm4 recipe: kernels and places that would hang are refused by name") {

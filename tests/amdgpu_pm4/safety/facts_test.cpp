@@ -119,6 +119,8 @@ TEST_CASE("pm4 safety: the facts of a program come from its kernel's slots") {
   CHECK(facts({}).end_va == 0x13000);
   CHECK(facts({}).wave_lanes == 32);
   CHECK(facts({}).kernarg_bytes == 24);
+  kernel.scratch_bytes = 100;
+  CHECK(facts({}).scratch_bytes == 100);
 }
 
 TEST_CASE("pm4 safety: each action on caches, alone") {
@@ -156,6 +158,9 @@ TEST_CASE("pm4 safety: a release may say nothing, or write 32 bits, 64 bits or t
   const auto release = [](std::uint32_t event, std::uint32_t select, std::uint64_t va, std::uint32_t context = 0) {
     return said_of({0xC0064902, event, select, lo(va), hi(va), 1, 0, context});
   };
+  for (const unsigned bit : {12U, 13U, 14U, 15U, 20U, 21U, 22U, 23U}) {  // caches and their order
+    CHECK(release(0x514 | 1U << bit, 0x43000000, memory_va) == "ok");
+  }
   CHECK(release(0x603514, 0x40000000, memory_va) == "ok");  // without an interrupt
   CHECK(release(0x603528, 0x43000000, memory_va) == "ok");
   CHECK(release(0x603514, 0x43010000, memory_va) == "ok");  // through L2

@@ -124,6 +124,9 @@ TEST_CASE("pm4 safety: headers") {
 }
 
 TEST_CASE("pm4 safety: workgroups, wave sizes, resources") {
+  Submission widest(navi31, 1024, 1);
+  set_register_to(3, 0x207, 0, 1024)(widest);
+  CHECK(widest.validate().text() == "ok");
   CHECK_THAT(refused(set_register_to(3, 0x207, 1, 1025)), Catch::Contains("axis 1 is 0x401"));
   CHECK_THAT(refused(set_register_to(3, 0x207, 2, 17)), Catch::Contains("1088 lanes, expected at most 1024"));
   CHECK_THAT(refused(set_register_to(3, 0x207, 0, 0x00400040)), Catch::Contains("no partial group"));
@@ -135,6 +138,7 @@ TEST_CASE("pm4 safety: workgroups, wave sizes, resources") {
   CHECK_THAT(refused(set_register_to(2, 0x212, 1, 0x0000809E)), Catch::Contains("512 bytes, expected 600 to 65536"));
   CHECK_THAT(refused(set_register_to(2, 0x212, 1, 0x0040809E)), Catch::Contains("66048 bytes"));
   CHECK_THAT(refused(set_register_to(1, 0x228, 0, 0)), Catch::Contains("PGM_RSRC3 is 0x0"));
+  CHECK_THAT(refused(set_register_to(2, 0x216, 0, 0)), Catch::Contains("STATIC_THREAD_MGMT_SE0 is 0"));
   CHECK_THAT(refused(set_register_to(2, 0x216, 1, 0)), Catch::Contains("STATIC_THREAD_MGMT_SE1 is 0"));
   CHECK_THAT(refused(set_register_to(4, 0x22B, 1, 0)), Catch::Contains("STATIC_THREAD_MGMT_SE5 is 0"));
   CHECK(Submission({Generation::gfx11, 1, 12}).validate().ok());
@@ -235,6 +239,13 @@ TEST_CASE("pm4 safety: code, arguments and scratch lie where the submission's bu
              Catch::Contains("TMPRING_SIZE is 0x200: slots of 0 bytes"));
   CHECK_THAT(refused([](Submission& s) { s.programs[1].scratch_bytes = 4096; }),
              Catch::Contains("expected slots of at least 131072"));
+  Submission level(navi31);
+  level.programs[1].scratch_bytes = 104;  // a slot of 3328 bytes for 32 lanes
+  CHECK(level.validate().text() == "ok");
+  CHECK_THAT(refused([](Submission& s) { s.programs[1].scratch_bytes = 105; }),
+             Catch::Contains("slots of 3328 bytes") && Catch::Contains("at least 3360"));
+  CHECK_THAT(refused([](Submission& s) { std::swap(s.buffers[2], s.buffers[3]); }),
+             Catch::Contains("ascending addresses without overlap"));
   CHECK_THAT(refused([](Submission& s) { std::swap(s.buffers[0], s.buffers[1]); }),
              Catch::Contains("ascending addresses without overlap"));
   CHECK_THAT(refused([](Submission& s) { s.buffers[0].bytes = 1ULL << 40; }),
@@ -363,6 +374,9 @@ TEST_CASE("pm4 safety: buffers and their chain") {
              Catch::Contains("1048576 dwords"));
   CHECK_THAT(refused([](Submission& s) { s.buffer_at(s.stream_va[0]).bytes = 64; }),
              Catch::Contains("a command buffer at"));
+  Submission tight(navi31);
+  tight.buffer_at(tight.stream_va[0]).bytes = 4 * tight.stream[0].size();
+  CHECK(tight.validate().text() == "ok");
   CHECK_THAT(refused([](Submission& s) { s.stream.clear(); }), Catch::Contains("has no command buffer"));
   CHECK_THAT(refused([](Submission& s) { s.shape.generation = Generation::invalid; }, StatusCode::unsupported),
              Catch::Contains("unknown device generation"));

@@ -45,6 +45,9 @@ TEST_CASE("pm4 safety: every wait has somebody who ends it") {
   CHECK(passes_packet(over({0xC0055002, 0xC0300000, 0, 0, lo(data), hi(data), 64})));  // which ends before it
   CHECK(passes_packet(wait(0x10, data, 0, 0)));                                        // always
   CHECK(passes_packet(wait(0x15, data + 16, 9, ~0U)));  // the submission's own signal, before it
+  CHECK(passes_packet(wait(0x13, data + 20, 0, ~0U)));  // its upper half
+  const std::uint64_t last = data + Submission::data_bytes - 4;
+  CHECK(passes_packet({0xC0033702, 0x100500, lo(last), hi(last), 5, 0xC0053C02, 0x13, lo(last), hi(last), 5, ~0U, 4}));
   CHECK_THAT(refused_packet(wait(0x13, Submission::foreign_va, 0x100, 0xFF)),
              Catch::Contains("no value under the mask"));
   CHECK_THAT(refused_packet(wait(0x16, Submission::foreign_va, ~0U, ~0U)), Catch::Contains("no value under the mask"));

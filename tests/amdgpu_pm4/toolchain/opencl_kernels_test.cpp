@@ -1,4 +1,6 @@
 // The compiler of this machine, if it has one: kernels as people and the generator write them, for every target.
+#include <kiln/kernel_text.hpp>
+
 #include <catch2/catch.hpp>
 
 #include "amdgpu_pm4/code_object/code_object.hpp"
@@ -428,6 +430,10 @@ TEST_CASE("kernels: compiled ahead of time, with the facts in words") {
   CHECK(ahead.compile({text, "k.cl", "gfx906"}).error().text() ==
         "invalid_argument: target 'gfx906': expected one of " + target_names());
   CHECK_THAT(ahead.compile({"__kernel void k( {}\n", "k.cl", "gfx1201"}).error().text(), Contains("k.cl:1:18: error"));
+  // As read_kernel_text() marks what it includes: string 0 is the file itself.
+  const std::string included = "#line 1 \"" + line_marker(1) + "\"\nint wrong() { return ; 1 }\n";
+  CHECK_THAT(ahead.compile({included + text, "k.cl", "gfx1100", {"parts/w.h"}}).error().text(),
+             Contains("parts/w.h:1:26: error"));
 }
 
 TEST_CASE("kernels: a device that only builds gives the bytes of a compile, loads them, and runs nothing") {

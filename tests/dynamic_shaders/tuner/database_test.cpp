@@ -298,6 +298,8 @@ TEST_CASE("tuning database: one that is only read is read, and stays as it is") 
   const std::string before = contents(folder.file());
   TuningDatabase database(folder.file(), true);
   CHECK(database.winner("d0", "s")->variant == "a");
+  CHECK(database.merge(before).has_value());  // nothing newer: nothing to write
+  CHECK(database.merge_foreign(before, "d0", {}).has_value());
   CHECK(database.put({record_for("s", "b", Verdict::winner)}).code == StatusCode::unavailable);
   CHECK(database.winner("d0", "s")->variant == "b");  // in this process
   CHECK(contents(folder.file()) == before);

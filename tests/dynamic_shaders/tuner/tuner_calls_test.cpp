@@ -233,17 +233,17 @@ TEST_CASE("tuner: where all near the best fail in the rounds, those behind them 
 TEST_CASE("tuner: a busy machine is told with its figures, what is kept, and what to do") {
   Listed l({{"a", 1'000'000}, {"b", 3'000'000}});
   l.task.incumbent = "b";
-  l.bench.contention = 0.25;
+  l.bench.contention = 0.9;
   CHECK(
       l.run().note ==
-      "the machine is too busy to compare variants: its threads waited 25 % of their time, times in the rounds spread "
+      "the machine is too busy to compare variants: its threads waited 90 % of their time, times in the rounds spread "
       "by 0 %. Tune again with --again when it is idle");
   l.task.won = true;
   const TuneOutcome kept = l.run();
   CHECK(kept.note ==
-        "the machine is too busy to compare variants, b is kept: its threads waited 25 % of their time, times in the "
+        "the machine is too busy to compare variants, b is kept: its threads waited 90 % of their time, times in the "
         "rounds spread by 0 %. Tune again with --again when it is idle");
-  CHECK(kept.contention == 0.25);
+  CHECK(kept.contention == 0.9);
 }
 
 TEST_CASE("tuner: of what is known nothing runs in the search, but for a stale winner") {

@@ -69,8 +69,12 @@ TEST_CASE("tuner: where all fail in the last rounds, why is kept, and nothing is
       winners += record.verdict == Verdict::winner;
     }
   };
-  const auto outcome = tune(task, bench, {});
+  TuneOptions options;
+  std::string best = "not told";
+  options.progress = [&](const TuneProgress& at) { best = at.best; };
+  const auto outcome = tune(task, bench, options);
   REQUIRE_FALSE(outcome.has_value());
+  CHECK(best.empty());
   CHECK(rejected >= 4);
   CHECK(winners == 0);
 }

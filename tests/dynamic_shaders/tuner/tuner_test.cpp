@@ -350,6 +350,8 @@ TEST_CASE("tuner: the last progress and the stored winner are the variant of the
     CHECK(last.best == outcome->variant);
     CHECK(last.best_ns == outcome->wall_ns);
     CHECK(f.kept.at(outcome->variant).verdict == Verdict::winner);
+    CHECK(f.kept.at(outcome->variant).max_rel_error == 0.25);
+    CHECK(f.kept.at(outcome->variant).error_bound == 0.5);
     CHECK(f.count(Verdict::winner) == 1);
   }
 }
