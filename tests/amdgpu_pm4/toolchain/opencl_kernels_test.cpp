@@ -433,7 +433,7 @@ TEST_CASE("kernels: compiled ahead of time, with the facts in words") {
   // As read_kernel_text() marks what it includes: string 0 is the file itself.
   const std::string included = "#line 1 \"" + line_marker(1) + "\"\nint wrong() { return ; 1 }\n";
   CHECK_THAT(ahead.compile({included + text, "k.cl", "gfx1100", {"parts/w.h"}}).error().text(),
-             Contains("parts/w.h:1:26: error"));
+             Contains("parts/w.h:1:25: error"));
 }
 
 TEST_CASE("kernels: a device that only builds gives the bytes of a compile, loads them, and runs nothing") {
