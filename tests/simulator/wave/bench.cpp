@@ -26,7 +26,8 @@ Bench::Bench(BenchSettings settings) : settings_(settings), semantics_(Semantics
   wave.vgpr_count = vgprs;
   wave.generation = settings.generation;
   for (std::uint32_t& value : wave.scalar) value = 0;
-  set_exec(lanes == 32 ? 0xFFFFFFFFU : ~std::uint64_t{0});
+  // With 32 lanes the upper word is a register like others, which no instruction takes for lanes.
+  set_exec(lanes == 32 ? 0x5A5A5A5AFFFFFFFFU : ~std::uint64_t{0});
   set_mode(ieee_mode);
   wave.port = &port_;
 }
