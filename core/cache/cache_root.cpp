@@ -95,9 +95,9 @@ CachedProgram CacheRoot::describe(Area area, const std::string& folder, const St
 CacheDevice CacheRoot::device(Area area, const std::string& folder) const {
   CacheDevice device;
   device.folder = folder;
-  const Result<UniqueFd> opened = open_subfolder(of(area), folder, "folder " + folder, Create::no);
-  if (!opened || !*opened) return device;
-  const FileContents manifest = read_file(opened->get(), manifest_name, most_text_bytes);
+  const UniqueFd opened = open_subfolder(of(area), folder, "folder " + folder, Create::no).value_or(UniqueFd());
+  if (!opened) return device;
+  const FileContents manifest = read_file(opened.get(), manifest_name, most_text_bytes);
   ManifestWords words = words_of_manifest(text_of(manifest.bytes));
   device.device = std::move(words.device);
   device.kind = std::move(words.kind);
@@ -134,8 +134,8 @@ Status check_cache_key(const CacheConfig& cache) {
 }
 
 bool holds_programs(const CacheConfig& cache) {
-  const Result<UniqueFd> folder = open_folder(cache.directory, Create::no);
-  return folder && *folder && std::ranges::any_of(names_in(folder->get()), is_device_folder_name);
+  const UniqueFd folder = open_folder(cache.directory, Create::no).value_or(UniqueFd());
+  return folder && std::ranges::any_of(names_in(folder.get()), is_device_folder_name);
 }
 
 Result<bool> cache_exists(const CacheConfig& cache) {
@@ -307,7 +307,7 @@ Status move_files(int from, int to, const Digest& digest, const std::string& who
 Result<Published> publish_pending(const CacheRoot& root, const std::string& folder, const Digest& digest,
                                   const EntryKey& key) {
   const FileContents file = root.read_program(Area::pending, folder, digest);
-  if (file.state == FileState::absent) return Published{Publication::gone, 0, Rejection::none, {}};
+  if (file.state == FileState::absent) return Published{Publication::gone, {}, {}, {}};
   EntryVerdict verdict = judge(file, digest, key);
   if (verdict.reason != Rejection::none) {
     if (Status status = remove_entry(root.of(Area::pending), folder, digest); !status.ok()) return status;
@@ -316,21 +316,21 @@ Result<Published> publish_pending(const CacheRoot& root, const std::string& fold
   const FileContents there = root.read_program(Area::stored, folder, digest);
   if (there.state == FileState::read && judge(there, digest, key).reason == Rejection::none) {
     if (Status status = remove_entry(root.of(Area::pending), folder, digest); !status.ok()) return status;
-    return Published{Publication::already, 0, Rejection::none, {}};
+    return Published{Publication::already, {}, {}, {}};
   }
   const std::string inner = subfolder_of(digest);
   const Result<UniqueFd> device = open_subfolder(root.of(Area::pending), folder, "folder " + folder, Create::no);
   if (!device) return device.error();
-  if (!*device) return Published{Publication::gone, 0, Rejection::none, {}};
+  if (!*device) return Published{Publication::gone, {}, {}, {}};
   const Result<UniqueFd> from = open_subfolder(device->get(), inner, "folder " + folder + "/" + inner, Create::no);
   if (!from) return from.error();
-  if (!*from) return Published{Publication::gone, 0, Rejection::none, {}};
+  if (!*from) return Published{Publication::gone, {}, {}, {}};
   const Result<UniqueFd> to = stored_folder(root, device->get(), folder, inner);
   if (!to) return to.error();
   if (Status status = move_files(from->get(), to->get(), digest, folder + "/" + inner); !status.ok()) return status;
   // What was set aside because a process died of it has been built anew.
   unlinkat(to->get(), file_name_of(digest, quarantined_suffix).c_str(), 0);
-  return Published{Publication::stored, file.bytes.size(), Rejection::none, {}};
+  return Published{Publication::stored, file.bytes.size(), {}, {}};
 }
 
 }  // namespace kiln

@@ -106,14 +106,14 @@ Status DeviceFolder::update(const Digest& digest, StoredFile file, std::span<con
 }
 
 std::uint64_t DeviceFolder::remove(const Digest& digest) {
-  const Result<UniqueFd> folder = open_subfolder_of(digest, Create::no);
-  if (!folder || !*folder) return 0;
+  const UniqueFd folder = open_subfolder_of(digest, Create::no).value_or(UniqueFd());
+  if (!folder) return 0;
   std::uint64_t bytes = 0;
   for (const StoredFile file : {StoredFile::program, StoredFile::meta}) {
     const std::string name = file_name(digest, file);
     struct stat at {};
-    if (fstatat(folder->get(), name.c_str(), &at, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    if (unlinkat(folder->get(), name.c_str(), 0) == 0) bytes += static_cast<std::uint64_t>(at.st_size);
+    if (fstatat(folder.get(), name.c_str(), &at, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (unlinkat(folder.get(), name.c_str(), 0) == 0) bytes += static_cast<std::uint64_t>(at.st_size);
   }
   return bytes;
 }
@@ -134,18 +134,18 @@ std::optional<std::int64_t> DeviceFolder::last_written_ns(const Digest& digest, 
 
 bool DeviceFolder::rename(const Digest& digest, StoredFile from, StoredFile to) {
   const auto before = look_at(digest, from);
-  const Result<UniqueFd> folder = open_subfolder_of(digest, Create::no);
-  if (!before || !folder || !*folder) return false;
+  const UniqueFd folder = open_subfolder_of(digest, Create::no).value_or(UniqueFd());
+  if (!before || !folder) return false;
   const std::string old_name = file_name(digest, from);
   const std::string new_name = file_name(digest, to);
   // A power cut may have left both names on one file, and then renaming does nothing.
   const auto there = look_at(digest, to);
   const bool both_names = there && there->st_ino == before->st_ino;
-  const int taken = both_names ? unlinkat(folder->get(), old_name.c_str(), 0)
-                               : renameat(folder->get(), old_name.c_str(), folder->get(), new_name.c_str());
+  const int taken = both_names ? unlinkat(folder.get(), old_name.c_str(), 0)
+                               : renameat(folder.get(), old_name.c_str(), folder.get(), new_name.c_str());
   if (taken != 0) return false;
   // It begins now; a program that is stored again keeps its time.
-  if (to != StoredFile::program) utimensat(folder->get(), new_name.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
+  if (to != StoredFile::program) utimensat(folder.get(), new_name.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
   return true;
 }
 
@@ -165,8 +165,8 @@ bool DeviceFolder::acquit(const Digest& digest) {
 }
 
 void DeviceFolder::forget(const Digest& digest, StoredFile aside) {
-  const Result<UniqueFd> folder = open_subfolder_of(digest, Create::no);
-  if (folder && *folder) unlinkat(folder->get(), file_name(digest, aside).c_str(), 0);
+  const UniqueFd folder = open_subfolder_of(digest, Create::no).value_or(UniqueFd());
+  if (folder) unlinkat(folder.get(), file_name(digest, aside).c_str(), 0);
 }
 
 bool DeviceFolder::quarantine_lasts(const Digest& digest) {
@@ -180,9 +180,10 @@ std::vector<Digest> DeviceFolder::digests() {
   if (!folder || *folder < 0) return found;
   constexpr std::string_view suffix = ".bin";
   for (const std::string& part : names_in(*folder)) {
-    const Result<UniqueFd> subfolder = open_subfolder(*folder, part, "folder " + name_ + "/" + part, Create::no);
-    if (!subfolder || !*subfolder) continue;
-    for (const std::string& name : names_in(subfolder->get())) {
+    const UniqueFd subfolder =
+        open_subfolder(*folder, part, "folder " + name_ + "/" + part, Create::no).value_or(UniqueFd());
+    if (!subfolder) continue;
+    for (const std::string& name : names_in(subfolder.get())) {
       if (!name.ends_with(suffix)) continue;
       const auto digest = Digest::from_hex(std::string_view(name).substr(0, name.size() - suffix.size()));
       if (digest && subfolder_of(*digest) == part) found.push_back(*digest);
@@ -210,9 +211,9 @@ const std::vector<DeviceFolder::OtherDriver>& DeviceFolder::other_drivers() {
   for (const std::string& name : names_in(root_)) {
     if (other_drivers_->size() == most_other_drivers) break;
     if (!is_device_folder_name(name) || !differ_in_driver_only(name, name_)) continue;
-    const Result<UniqueFd> folder = open_subfolder(root_, name, "folder " + name, Create::no);
-    if (!folder || !*folder) continue;
-    const FileContents manifest = read_file(folder->get(), manifest_name, most_manifest_bytes);
+    const UniqueFd folder = open_subfolder(root_, name, "folder " + name, Create::no).value_or(UniqueFd());
+    if (!folder) continue;
+    const FileContents manifest = read_file(folder.get(), manifest_name, most_manifest_bytes);
     if (manifest.state != FileState::read) continue;
     if (auto fields = driver_fields_of_manifest(text_of(manifest.bytes))) {
       other_drivers_->push_back({name, std::move(*fields)});

@@ -183,7 +183,6 @@ bool DiskTier::retry_suspect(Root& root, DeviceStore& device_store, const Progra
 
 std::optional<ProgramBinary> DiskTier::read_suspect(Root& root, DeviceFolder& folder, const ProgramKey& key) {
   const FileContents file = folder.read(key.digest, StoredFile::suspect, EntryLimits{}.file());
-  if (file.state != FileState::read) return std::nullopt;
   const DecodedEntry decoded = decode_entry(file.bytes, root.key);
   if (decoded.rejection != Rejection::none || decoded.entry.material != key.material) return std::nullopt;
   const Result<std::vector<std::byte>> payload = inflate_payload(decoded.entry, inflaters_);
@@ -401,7 +400,6 @@ std::vector<KeptProgram> DiskTier::kept(const Device& device, std::size_t most) 
     if (programs.size() >= most) break;
     const Digest& digest = digests[one];
     const FileContents file = folder.read(digest, StoredFile::program, EntryLimits{}.file());
-    if (file.state != FileState::read) continue;
     const DecodedEntry decoded = decode_entry(file.bytes, root->key);
     if (decoded.rejection != Rejection::none) continue;
     auto source = source_of(decoded.entry.material);
@@ -476,16 +474,16 @@ std::uint64_t DiskTier::bytes() {
   }
   if (root != nullptr) return root->bound.bytes();
   // Not opened yet: asking must leave no trace, so nothing is made here.
-  const Result<UniqueFd> folder = open_folder(config_.directory, Create::no);
-  return folder && *folder ? survey(folder->get(), Sweep::no).bytes : 0;
+  const UniqueFd folder = open_folder(config_.directory, Create::no).value_or(UniqueFd());
+  return folder ? survey(folder.get(), Sweep::no).bytes : 0;
 }
 
 void DiskTier::leave_history(const CacheStats& counts) noexcept try {
   if (config_.read_only || config_.directory.empty()) return;
-  const Result<UniqueFd> folder = open_folder(config_.directory, Create::no);
-  if (!folder || !*folder) return;
-  add_to_totals(folder->get(), counts);
-  missed_.save(folder->get());
+  const UniqueFd folder = open_folder(config_.directory, Create::no).value_or(UniqueFd());
+  if (!folder) return;
+  add_to_totals(folder.get(), counts);
+  missed_.save(folder.get());
 } catch (const std::exception&) {  // out of memory: history is what can be done without
 }
 

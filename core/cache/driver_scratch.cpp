@@ -83,7 +83,7 @@ ClearedDriverFolders remove_all_in(int folder) {
 bool is_waiting(const std::filesystem::path& task) {
   std::ifstream in(task / "syscall");
   long call = 0;
-  if (!(in >> call)) return false;  // it runs, or is gone
+  in >> call;  // stays 0 where it runs, or is gone
 #if defined(__x86_64__)
   constexpr long calls[] = {202, 7, 271};  // futex, poll, ppoll
 #else
@@ -338,7 +338,6 @@ Status add_driver_files(ProgramBinary more, ProgramBinary& program) {
 
 void empty_driver_folder(const std::filesystem::path& path) {
   const UniqueFd folder = open_inner(AT_FDCWD, path.string());
-  if (!folder) return;
   walk(
       folder.get(), "", levels_below,
       [](int in, const std::string& name, const std::string& whole, const struct stat&) {
@@ -377,17 +376,17 @@ bool is_left(const std::string& name, int folder, std::time_t marked) {
 
 ClearedDriverFolders remove_folders(int root, Age age) {
   ClearedDriverFolders cleared;
-  const Result<UniqueFd> all = open_subfolder(root, driver_caches_name, driver_caches_name, Create::no);
-  if (!all || !*all) return cleared;
-  for (const std::string& name : names_in(all->get())) {
+  const UniqueFd all = open_subfolder(root, driver_caches_name, driver_caches_name, Create::no).value_or(UniqueFd());
+  if (!all) return cleared;
+  for (const std::string& name : names_in(all.get())) {
     if (!is_shared_folder_name(name) && DriverScratch::setting_of(name).empty()) continue;
-    const Result<UniqueFd> folder = open_subfolder(all->get(), name, name, Create::no);
+    const UniqueFd folder = open_subfolder(all.get(), name, name, Create::no).value_or(UniqueFd());
     struct stat at {};
-    if (!folder || !*folder || fstat(folder->get(), &at) != 0) continue;
-    if (age == Age::left && !is_left(name, folder->get(), at.st_mtime)) continue;
-    if (try_lock(folder->get()) != LockAnswer::taken) continue;
-    ClearedDriverFolders one = remove_all_in(folder->get());
-    if (unlinkat(all->get(), name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT && one.failure.ok()) {
+    if (!folder || fstat(folder.get(), &at) != 0) continue;
+    if (age == Age::left && !is_left(name, folder.get(), at.st_mtime)) continue;
+    if (try_lock(folder.get()) != LockAnswer::taken) continue;
+    ClearedDriverFolders one = remove_all_in(folder.get());
+    if (unlinkat(all.get(), name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT && one.failure.ok()) {
       one.failure = system_error("folder " + name, "cannot be removed", errno);
     }
     cleared.bytes += one.bytes;

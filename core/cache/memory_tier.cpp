@@ -186,8 +186,7 @@ EntryFacts MemoryTier::facts_of(const Entry& entry) const noexcept {
 }
 
 RoomNeeded MemoryTier::room_needed(EntryId newcomer) const noexcept {
-  return {held_ > bounds_.programs ? held_ - bounds_.programs : 0, bytes_ > bounds_.bytes ? bytes_ - bounds_.bytes : 0,
-          newcomer};
+  return {held_ - std::min(held_, bounds_.programs), bytes_ - std::min(bytes_, bounds_.bytes), newcomer};
 }
 
 EntryId MemoryTier::free_id() {

@@ -27,10 +27,9 @@ std::string totals_file(const std::string& url) { return remote_file_stem(url) +
 // Empty: there is none.
 UniqueFd remote_folder(const std::filesystem::path& directory, Create create) {
   if (directory.empty()) return {};
-  const Result<UniqueFd> root = open_folder(directory, Create::no);
-  if (!root || !*root) return {};
-  Result<UniqueFd> folder = open_subfolder(root->get(), "remote", "folder remote", create);
-  return folder ? std::move(*folder) : UniqueFd();
+  const UniqueFd root = open_folder(directory, Create::no).value_or(UniqueFd());
+  if (!root) return {};
+  return open_subfolder(root.get(), "remote", "folder remote", create).value_or(UniqueFd());
 }
 
 RemoteTotals read_totals_in(int folder, const std::string& url) {
@@ -149,15 +148,13 @@ RemoteBreaker::RemoteBreaker(std::filesystem::path directory, bool writes, const
 
 void RemoteBreaker::read() {
   const std::uint64_t now = now_ns();
-  if (directory_.empty() || is_private_ || (read_at_ns_ != 0 && now - read_at_ns_ < reread_ns)) return;
+  if (is_private_ || now - read_at_ns_ < reread_ns) return;
   read_at_ns_ = now;
   if (!file_) {
-    const Result<UniqueFd> root = open_folder(directory_, Create::no);
-    if (!root || !*root) return;
     const Create create = writes_ ? Create::yes : Create::no;
-    const Result<UniqueFd> folder = open_subfolder(root->get(), "remote", "folder remote", create);
-    if (!folder || !*folder) return;
-    Result<UniqueFd> file = open_shared_file(folder->get(), name_, "file " + name_, create);
+    const UniqueFd folder = remote_folder(directory_, create);
+    if (!folder) return;
+    Result<UniqueFd> file = open_shared_file(folder.get(), name_, "file " + name_, create);
     if (!file || !*file) return;
     file_ = std::move(*file);
   }

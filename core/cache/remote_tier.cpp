@@ -44,24 +44,29 @@ constexpr milliseconds dispatch_patience{5000};  // for the first dispatch of a 
 
 nanoseconds ns(std::uint64_t count) { return nanoseconds(static_cast<std::int64_t>(count)); }
 
+std::uint64_t random_number() {
+  std::uint64_t number = 0;
+  if (getrandom(&number, sizeof number, 0) != static_cast<ssize_t>(sizeof number)) number = now_ns();
+  return number;
+}
+
 std::string new_token() {
-  std::uint64_t random[2] = {0, 0};
-  if (getrandom(random, sizeof random, 0) != static_cast<ssize_t>(sizeof random)) random[0] = now_ns();
-  char text[64];
-  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(random[0]),
-                static_cast<unsigned long long>(random[1]) ^ static_cast<unsigned long long>(getpid()));
+  char text[33];
+  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(random_number()),
+                static_cast<unsigned long long>(random_number()) ^ static_cast<unsigned long long>(getpid()));
   return text;
 }
 
-// A wait of 5 to 15 ms at first and up to 50 ms later, another one for each client.
-nanoseconds jitter(unsigned round) {
-  std::uint8_t random = 0;
-  if (getrandom(&random, sizeof random, GRND_NONBLOCK) != 1) random = static_cast<std::uint8_t>(now_ns());
-  const int base_ms = std::min(5 + static_cast<int>(round) * 5, 25);
-  return std::chrono::microseconds(base_ms * 1000 + base_ms * 1000 * random / 255);
+}  // namespace
+
+std::chrono::microseconds lease_pause(unsigned round, std::uint8_t random) noexcept {
+  const std::chrono::microseconds least = milliseconds(std::min(5 * (round + 1), 25u));
+  return least + least * random / 255;
 }
 
-}  // namespace
+std::chrono::milliseconds batch_time(std::size_t programs) noexcept {
+  return request_patience * static_cast<int>(1 + std::min<std::size_t>(programs / 16, 40));
+}
 
 struct RemoteTier::Answer {
   std::mutex mutex;
@@ -147,7 +152,6 @@ void RemoteTier::finish() noexcept try {
         for (const auto& endpoint : answer->endpoints) endpoint->breaker().failed();
       }
     }
-    unanswered_.clear();
   }
   const std::size_t dropped = writes_->finish(exit_patience);
   if (dropped != 0) counters_->change([&](SharedCounts& counts) { counts.dropped += dropped; });
@@ -319,7 +323,7 @@ void RemoteTier::prefetch(std::span<const ProgramKey* const> keys, const Device&
       if (!arrived_->has(key->digest)) asked.push_back({folder, key->digest, key->material});
     }
     if (asked.empty()) return;
-    const milliseconds whole = request_patience * static_cast<int>(1 + std::min<std::size_t>(asked.size() / 16, 40));
+    const milliseconds whole = batch_time(asked.size());
     const nanoseconds patience = std::max<nanoseconds>(batch_patience, ns(endpoint->slow_answer_ns()));
     const auto answer = std::make_shared<Answer>();
     answer->endpoints = {endpoint};
@@ -439,7 +443,7 @@ RemoteTier::LeaseResult RemoteTier::acquire_lease(const ProgramKey& key, const D
       counters_->change([](SharedCounts& counts) { ++counts.lease_timeouts; });
       return unleased();
     }
-    std::this_thread::sleep_for(jitter(round));
+    std::this_thread::sleep_for(lease_pause(round, static_cast<std::uint8_t>(random_number())));
   }
   if (waited) counters_->change([](SharedCounts& counts) { ++counts.lease_takeovers; });
   const auto now = Clock::now();

@@ -15,6 +15,7 @@
 #include <kiln/program_cache.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -25,6 +26,11 @@
 #include <vector>
 
 namespace kiln {
+
+// Before a lease is asked for again: 5 to 10 ms at first, 25 to 50 ms later. `random` is another one for each client.
+std::chrono::microseconds lease_pause(unsigned round, std::uint8_t random) noexcept;
+// How long the requests for so many programs together may take.
+std::chrono::milliseconds batch_time(std::size_t programs) noexcept;
 
 class RemoteTier {
  public:

@@ -299,22 +299,10 @@ std::vector<TrustedKey> chosen_keys(const TrustedKeys& all, std::span<const std:
 }
 
 std::optional<std::int64_t> end_of_date(std::string_view date) {
-  const auto number = [&](std::size_t at, std::size_t digits) {
-    int value = 0;
-    for (const char c : date.substr(at, digits)) {
-      if (c < '0' || c > '9') return -1;
-      value = value * 10 + (c - '0');
-    }
-    return value;
-  };
-  if (date.size() != 10 || date[4] != '-' || date[7] != '-') return std::nullopt;
   std::tm utc{};
-  utc.tm_year = number(0, 4) - 1900;
-  utc.tm_mon = number(5, 2) - 1;
-  utc.tm_mday = number(8, 2);
-  if (utc.tm_year < 70 || utc.tm_mon < 0 || utc.tm_mon > 11 || utc.tm_mday < 1 || utc.tm_mday > 31) return std::nullopt;
+  if (strptime(std::string(date).c_str(), "%Y-%m-%d", &utc) == nullptr) return std::nullopt;
   const std::time_t start = timegm(&utc);
-  if (start == -1 || date_text(start) != date) return std::nullopt;  // no such day
+  if (start < 0 || date_text(start) != date) return std::nullopt;  // before 1970, no such day, or written otherwise
   return start + day_s;
 }
 

@@ -17,8 +17,8 @@
 namespace kiln {
 namespace {
 
-// A first dispatch that takes less, or less than this part of the build, compiles nothing that is worth storing. Looking
-// for what it compiled reads /proc for each thread of the process.
+// A first dispatch that takes less, or less than this part of the build, compiles nothing that is worth storing.
+// Looking for what it compiled reads /proc for each thread of the process.
 constexpr std::uint64_t compiled_ns = 5'000'000;
 constexpr std::uint64_t part_of_build = 20;
 constexpr std::size_t digits_logged = 12;  // of a key: as many as `kiln cache list` shows
@@ -77,7 +77,7 @@ Result<Acquired> TieredCache::get_or_build(const ProgramKey& key, const KernelSo
 Result<Acquired> TieredCache::get_or_build(const ProgramRequest& request) noexcept {
   // The hot path: nothing but the memory tier and the handle.
   if (auto held = memory_.get(request.key->digest, *request.device)) {
-    return Acquired{ProgramHandle(std::move(held)), Tier::memory, 0};
+    return Acquired{ProgramHandle(std::move(held)), Tier::memory};
   }
   try {
     auto obtained = acquire({*request.key, *request.source, *request.device, request.ahead}, IfBusy::wait);
@@ -90,7 +90,7 @@ Result<Acquired> TieredCache::get_or_build(const ProgramRequest& request) noexce
 
 Result<std::optional<Acquired>> TieredCache::try_get_or_build(const ProgramRequest& request) noexcept {
   if (auto held = memory_.get(request.key->digest, *request.device)) {
-    return std::optional(Acquired{ProgramHandle(std::move(held)), Tier::memory, 0});
+    return std::optional(Acquired{ProgramHandle(std::move(held)), Tier::memory});
   }
   try {
     auto obtained = acquire({*request.key, *request.source, *request.device, request.ahead}, IfBusy::leave);
@@ -143,7 +143,7 @@ Result<TieredCache::Obtained> TieredCache::acquire(const Request& request, IfBus
   };
   const auto too_late = [&]() -> Result<Obtained> {
     late = true;
-    if (!waits) return Obtained{Origin::busy, {}, 0, 0};
+    if (!waits) return Obtained{Origin::busy, {}};
     return not_made_in_time(request.key, flight_patience_);
   };
   const ProgramPlace place{request.key.digest, &request.device};
@@ -209,7 +209,7 @@ Result<TieredCache::Obtained> TieredCache::obtain(const Request& request, IfBusy
   if (auto shared = from_shared(request, lookup); !shared || shared->found()) return shared;
   if (auto failure = earlier_failure(request)) return *failure;
   const BuildLease lease = acquire_lease(request, lookup, if_busy);
-  if (lease.state == LeaseState::busy) return Obtained{Origin::busy, {}, 0, 0};
+  if (lease.state == LeaseState::busy) return Obtained{Origin::busy, {}};
   if (lease.state == LeaseState::published) {
     if (auto stored = from_disk(request, lookup); !stored || stored->found()) return stored;
   }
@@ -325,7 +325,7 @@ Result<TieredCache::Obtained> TieredCache::from_lease_of_machines(const Request&
                                                                   IfBusy if_busy) {
   if (!takes_shared(request.key, request.device)) return Obtained{};
   const auto lease = shared_->acquire_lease(request.key, request.device, if_busy == IfBusy::wait);
-  if (lease.answer == RemoteTier::LeaseAnswer::busy) return Obtained{Origin::busy, {}, 0, 0};
+  if (lease.answer == RemoteTier::LeaseAnswer::busy) return Obtained{Origin::busy, {}};
   if (lease.program) return from_remote(request, *lease.program, lookup);
   return Obtained{};
 }
@@ -389,16 +389,12 @@ std::vector<KeptProgram> TieredCache::kept(const Device& device, std::size_t mos
 
 void TieredCache::record(const ProgramKey& key, const Device& device, const Measurement& measurement,
                          double gflops) noexcept {
-  std::uint64_t built_ns = 0;
-  if (measurement.first_run) {
-    built_ns = memory_.dispatched_first(key.digest, dispatch_ns(measurement));
-  } else {
-    memory_.dispatched_later(key.digest, dispatch_ns(measurement));
-  }
   disk_.record(key.digest, measurement, gflops);
-  if (!measurement.first_run) return;
+  if (!measurement.first_run) return memory_.dispatched_later(key.digest, dispatch_ns(measurement));
+  const std::uint64_t built_ns = memory_.dispatched_first(key.digest, dispatch_ns(measurement));
   try {
-    if (dispatch_ns(measurement) >= std::max(compiled_ns, built_ns / part_of_build)) store_late_driver_files(key, device);
+    if (dispatch_ns(measurement) >= std::max(compiled_ns, built_ns / part_of_build))
+      store_late_driver_files(key, device);
     if (shared_ != nullptr) shared_->dispatched(key, device);
   } catch (const std::bad_alloc&) {  // the next process compiles again
   }

@@ -95,9 +95,9 @@ constexpr std::uint64_t most_text_bytes = 64 << 10;
 
 void add_devices(const CacheRoot& root, const std::set<std::string>& folders, BundleWriter& bundle) {
   for (const std::string& folder : folders) {
-    const Result<UniqueFd> opened = open_subfolder(root.of(Area::stored), folder, folder, Create::no);
+    const UniqueFd opened = open_subfolder(root.of(Area::stored), folder, folder, Create::no).value_or(UniqueFd());
     const std::string manifest =
-        opened && *opened ? std::string(text_of(read_file(opened->get(), manifest_name, most_text_bytes).bytes)) : "";
+        opened ? std::string(text_of(read_file(opened.get(), manifest_name, most_text_bytes).bytes)) : "";
     bundle.add(BundledDevice{folder, manifest});
   }
 }

@@ -67,7 +67,6 @@ bool is_text(std::string_view bytes) noexcept {
 std::string hex_of_bytes(std::string_view bytes) {
   constexpr char digits[] = "0123456789abcdef";
   std::string hex;
-  hex.reserve(2 * bytes.size());
   for (const char c : bytes) {
     const auto byte = static_cast<unsigned char>(c);
     hex.push_back(digits[byte >> 4]);
@@ -216,7 +215,6 @@ std::vector<Stored> read_stored(const CacheRoot& root) {
   std::vector<Stored> stored;
   const Survey found = root.survey(Area::stored);
   for (const StoredEntry& entry : found.entries) {
-    if (!entry.program) continue;
     const std::string& folder = found.folders[entry.folder];
     const FileContents file = root.read_program(Area::stored, folder, entry.digest);
     const auto view = view_entry(file.bytes);

@@ -44,12 +44,12 @@ void remove_root_file(int root, const char* name, CacheRemoval& outcome) {
 
 // Removes the files of a folder that Kiln wrote, by the end of their names, and the folder if it is then empty.
 void clear_folder(int root, const char* inner, std::string_view suffix, CacheRemoval& outcome) {
-  const Result<UniqueFd> folder = open_subfolder(root, inner, std::string("folder ") + inner, Create::no);
-  if (!folder || !*folder) return;
-  for (const std::string& name : names_in(folder->get())) {
+  const UniqueFd folder = open_subfolder(root, inner, std::string("folder ") + inner, Create::no).value_or(UniqueFd());
+  if (!folder) return;
+  for (const std::string& name : names_in(folder.get())) {
     struct stat at {};
-    if (!name.ends_with(suffix) || fstatat(folder->get(), name.c_str(), &at, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    remove_root_file(folder->get(), name.c_str(), outcome);
+    if (!name.ends_with(suffix) || fstatat(folder.get(), name.c_str(), &at, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    remove_root_file(folder.get(), name.c_str(), outcome);
     outcome.bytes += static_cast<std::uint64_t>(at.st_size);
   }
   unlinkat(root, inner, AT_REMOVEDIR);  // stays where something else is in it

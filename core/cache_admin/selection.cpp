@@ -120,23 +120,22 @@ void clear_files(int folder, const std::string& who, Cleared& cleared) {
 // another.
 void remove_process_table(int folder) {
   const UniqueFd file(openat(folder, processes_name, O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
-  if (!file) return;
   if (try_lock_all_bytes(file.get()) == LockAnswer::taken) unlinkat(folder, processes_name, 0);
 }
 
 }  // namespace
 
 void remove_if_empty(int root, const std::string& device_folder) {
-  const Result<UniqueFd> folder = open_subfolder(root, device_folder, device_folder, Create::no);
-  if (!folder || !*folder) return;
-  for (const std::string& name : names_in(folder->get())) {
-    if (is_subfolder_name(name)) unlinkat(folder->get(), name.c_str(), AT_REMOVEDIR);  // fails where it is not empty
+  const UniqueFd folder = open_subfolder(root, device_folder, device_folder, Create::no).value_or(UniqueFd());
+  if (!folder) return;
+  for (const std::string& name : names_in(folder.get())) {
+    if (is_subfolder_name(name)) unlinkat(folder.get(), name.c_str(), AT_REMOVEDIR);  // fails where it is not empty
   }
   const auto goes_along = [](const std::string& name) { return name == manifest_name || name == processes_name; };
-  if (!std::ranges::all_of(names_in(folder->get()), goes_along)) return;
-  remove_process_table(folder->get());
-  if (std::ranges::count(names_in(folder->get()), processes_name) != 0) return;
-  unlinkat(folder->get(), manifest_name, 0);
+  if (!std::ranges::all_of(names_in(folder.get()), goes_along)) return;
+  remove_process_table(folder.get());
+  if (std::ranges::count(names_in(folder.get()), processes_name) != 0) return;
+  unlinkat(folder.get(), manifest_name, 0);
   unlinkat(root, device_folder.c_str(), AT_REMOVEDIR);
 }
 

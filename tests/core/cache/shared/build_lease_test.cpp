@@ -1,5 +1,6 @@
 // Machines that start together: leases of builds, and what happens without them.
 #include "cache/manifest.hpp"
+#include "cache/remote_tier.hpp"
 #include "core/cache/shared/sharing.hpp"
 
 #include <kiln/cache_admin.hpp>
@@ -371,6 +372,22 @@ TEST_CASE("sharing: without leases, duplicate builds are counted") {
   const auto cache = machine.open();
   REQUIRE(acquire(*cache, "one", machine.device));
   CHECK(cache->stats().shared.unleased_builds == 1);
+}
+
+TEST_CASE("sharing: the pause before a lease is asked for again, and the time for a batch, grow up to a bound") {
+  struct Pause {
+    unsigned round;
+    std::uint8_t random;
+    std::chrono::microseconds expected;
+  };
+  for (const Pause& each : {Pause{0, 0, 5ms}, Pause{0, 255, 10ms}, Pause{1, 51, 12ms}, Pause{3, 0, 20ms},
+                            Pause{4, 255, 50ms}, Pause{5, 0, 25ms}, Pause{1000, 102, 35ms}}) {
+    CAPTURE(each.round, int{each.random});
+    CHECK(lease_pause(each.round, each.random) == each.expected);
+  }
+  const std::pair<std::size_t, std::chrono::milliseconds> batches[] = {
+      {1, 250ms}, {15, 250ms}, {16, 500ms}, {33, 750ms}, {640, 10'250ms}, {10'000, 10'250ms}};
+  for (const auto& [programs, expected] : batches) CHECK(batch_time(programs) == expected);
 }
 
 }  // namespace
