@@ -262,6 +262,36 @@ TEST_CASE("cache::disk_use: the next publication adds published bytes and subtra
   CHECK(told() == 0);  // the published bytes come first
 }
 
+TEST_CASE("cache::disk_use: a walk comes after an eighth of the bound is written, and above it after a sixty-fourth") {
+  Workplace place;
+  std::filesystem::create_directory(place.config.directory);
+  std::filesystem::permissions(place.config.directory, std::filesystem::perms::owner_all);
+  const auto root = open_folder(place.config.directory, Create::no);
+  REQUIRE(root);
+  DiskBound one(root->get(), 6400);
+  CHECK(one.published(0) == 0);  // its first walk
+  struct Case {
+    std::uint64_t programs, since_walk;
+    bool walks, while_another_does = false;
+  };
+  for (const Case& each :
+       {Case{0, 800, false}, Case{0, 801, true}, Case{6400, 101, false}, Case{6401, 100, false}, Case{6401, 101, true},
+        Case{0, 1600, false, true}, Case{0, 1601, true, true}, Case{6401, 1600, false, true}}) {
+    CAPTURE(each.programs, each.since_walk, each.while_another_does);
+    const auto file = [&] { return DiskUseFile::take(root->get()).value(); };
+    file().write({each.programs, 10'000 + each.since_walk, 10'000});
+    const auto walker = each.while_another_does
+                            ? BriefLock::take(root->get(), disk_walk_name, std::chrono::milliseconds(0))
+                            : std::nullopt;
+    CHECK(walker.has_value() == each.while_another_does);
+    CHECK(one.published(0) == 0);
+    const auto use = file().read();
+    REQUIRE(use);
+    CHECK(use->since_walk() == (each.walks ? 0 : each.since_walk));
+    CHECK(use->programs == (each.walks ? 0 : each.programs));
+  }
+}
+
 TEST_CASE("cache::disk_use: the file of a version that wrote a fourth number costs a walk, and is cut") {
   Bounded place;
   const auto cache = place.open();

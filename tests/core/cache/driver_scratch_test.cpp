@@ -46,12 +46,14 @@ TEST_CASE("cache::driver_scratch: files are placed for the same setting only, an
   struct stat facts {};
   REQUIRE(stat((at.folder / "mesa/cc/file").c_str(), &facts) == 0);
   CHECK((facts.st_mode & 0777) == 0600);
+  REQUIRE(stat((at.folder / "mesa/cc").c_str(), &facts) == 0);
+  CHECK((facts.st_mode & 07777) == 0700);
   // A second program shares one of them.
   REQUIRE(scratch->place(with_files({{"mesa/cc/file", test::copied_bytes("code")}, {"mesa/dd/third", {}}})).ok());
   CHECK(fs::exists(at.folder / "mesa/dd/third"));
   {
     const auto second = DriverScratch::of_process();
-    REQUIRE(second != nullptr);
+    REQUIRE(second == scratch);
     scratch.reset();
     CHECK(fs::exists(at.folder / "mesa/cc/file"));  // the second still uses it
   }

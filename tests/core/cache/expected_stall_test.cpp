@@ -96,6 +96,9 @@ TEST_CASE(
   CHECK(stalls[0] == Approx(5));
   CHECK(stalls[1] == Approx(2.5));
   CHECK(stalls[2] == Approx(2.5));
+  EntryMeta quick = loaded(0.5, 0.5);
+  quick.build_ms = 1000;
+  CHECK(expected_stalls(std::vector{loaded(2, 3), quick})[1] == Approx(1));
 }
 
 TEST_CASE("cache::expected_stall: what was never loaded is expected to be as much dearer to make as the others are") {

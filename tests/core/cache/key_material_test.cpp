@@ -226,6 +226,10 @@ TEST_CASE("cache::key_material: what a source's fields may be") {
   fields = whole;
   fields.insert(fields.begin() + 9, {"workgroup", number(1)});
   CHECK_FALSE(kiln::source_of(material_of(fields)));  // four
+  fields = whole;
+  fields.erase(fields.begin() + 2);
+  REQUIRE(kiln::source_of(material_of(fields)));
+  CHECK(kiln::source_of(material_of(fields))->entry.empty());
   CHECK_FALSE(kiln::source_of("no fields"));
   CHECK_FALSE(kiln::source_of(""));
 }

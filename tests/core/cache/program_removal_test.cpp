@@ -46,6 +46,7 @@ TEST_CASE("cache::removal: a program that waits to be persisted is removed too")
   const auto stored = cache->persist();
   REQUIRE(stored);
   CHECK(*stored == 1);
+  CHECK(place.files(".meta").size() == 1);
   const auto inventory = cache_inventory(place.config, Detail::programs);
   REQUIRE(inventory);
   REQUIRE(inventory->programs.size() == 1);

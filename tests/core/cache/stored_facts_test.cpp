@@ -109,6 +109,7 @@ TEST_CASE("cache::stored_facts: the .meta beside a program says what it is and w
     REQUIRE(acquire(*cache, "one", device));
     cache->record(key, device, first_run, 3.0);  // a first run's rate is not the program's
     cache->record(key, device, Measurement{}, 0.5);
+    cache->record(key, device, Measurement{}, 0);  // not known
     cache->record(key_for("unknown", device), device, Measurement{}, 1.0);
     const auto meta = json_of(place.files(".meta").at(0));  // at once, though the rest waits
     CHECK(meta["label"] == "the label of one");
@@ -336,8 +337,10 @@ TEST_CASE("cache::stored_facts: programs that cannot be used are left out of tho
   for (const std::string& bad : texts) {
     const auto file = file_of(bad), other = file_of(bad == "one" ? "two" : "one");
     const auto before = contents(file);
+    auto altered = before;
+    altered.back() ^= std::byte{1};
     for (const bool is_link : {false, true}) {
-      for (const auto& bytes : {copied_bytes("x"), contents(other)}) {  // none, and another's
+      for (const auto& bytes : {copied_bytes("x"), contents(other), altered}) {  // none, and another's
         CAPTURE(bad, bytes.size(), is_link);
         std::filesystem::remove(file);
         if (is_link) {
@@ -356,6 +359,12 @@ TEST_CASE("cache::stored_facts: programs that cannot be used are left out of tho
     overwrite(file, before);
     std::filesystem::permissions(file, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
   }
+  // Neither in another's folder nor under what is no key.
+  const auto one = file_of("one"), elsewhere = file_of("two").parent_path();
+  std::filesystem::copy_file(one, elsewhere / one.filename());
+  std::filesystem::copy_file(one, elsewhere / "no key.bin");
+  std::filesystem::copy_file(one, std::filesystem::path(one).replace_extension(".old"));
+  CHECK(place.open()->kept(device, 9).size() == 3);
   std::filesystem::permissions(place.config.directory, std::filesystem::perms::all);
   const auto refused = place.open();
   CHECK(refused->kept(device, 9).empty());

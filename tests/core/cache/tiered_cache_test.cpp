@@ -60,6 +60,7 @@ TEST_CASE("cache::tiered_cache: 64 threads, one key: exactly one build") {
   std::latch started(threads);
   device.on_build = [&](const KernelSource&) { started.wait(); };  // builds while the others are asking
   std::atomic<int> built{0}, right{0};
+  std::atomic<std::uint64_t> took_ns_of_others{0};
   std::vector<std::thread> running;
   for (int i = 0; i < threads; ++i) {
     running.emplace_back([&] {
@@ -67,11 +68,13 @@ TEST_CASE("cache::tiered_cache: 64 threads, one key: exactly one build") {
       const auto got = acquire(*cache, "one", device);
       if (got && text_of(*got) == "one") ++right;
       if (got && got->tier == Tier::built) ++built;
+      if (got && got->tier != Tier::built) took_ns_of_others += got->build_ns;
     });
   }
   for (std::thread& thread : running) thread.join();
   CHECK(right == threads);
   CHECK(built == 1);
+  CHECK(took_ns_of_others == 0);
   CHECK(device.builds == 1);
   CHECK(cache->stats().misses == 1);
   CHECK(cache->stats().memory_hits == threads - 1);
@@ -306,6 +309,7 @@ TEST_CASE("cache::tiered_cache: read_only reads and never writes") {
   CHECK(acquire(*place.open(), "one", device)->tier == Tier::built);
   CHECK_FALSE(std::filesystem::exists(place.config.directory));
   CHECK_FALSE(std::filesystem::exists(place.config.key_file));
+  CHECK(place.log.said("no program is read from disk: folder " + place.config.directory.string()) == 1);
 
   place.config.read_only = false;
   REQUIRE(acquire(*place.open(), "one", device));
@@ -316,6 +320,7 @@ TEST_CASE("cache::tiered_cache: read_only reads and never writes") {
     const auto cache = place.open();
     CHECK(acquire(*cache, "one", device)->tier == Tier::disk);
     CHECK(acquire(*cache, "two", device)->tier == Tier::built);
+    CHECK(cache->persist().value_or(9) == 0);
   }
   CHECK(place.files(".bin").size() == 1);
   CHECK(contents(place.files(".meta").at(0)) == meta);
@@ -383,6 +388,7 @@ TEST_CASE("cache::tiered_cache: a key file inside the cache folder is refused, a
   SyntheticDevice device;  // made without create(): memory only
   TieredCache unchecked({{&place.log, LogLevel::info}, place.config}, std::move(*make_eviction_policy("lru")), {}, {});
   CHECK(acquire(unchecked, "one", device)->tier == Tier::built);
+  CHECK(unchecked.stats().absent == 1);
   CHECK(place.files(".bin").empty());
   CHECK(place.log.said("is in the cache folder") == 1);
 }
@@ -414,6 +420,20 @@ TEST_CASE(
   }
   REQUIRE(acquire(*open(LogLevel::info), "one", device));
   CHECK(place.log.said(": program ") == 3);
+  // At its end, how long it took.
+  struct Last final : LogSink {
+    std::string line;
+    void write(LogLevel, std::string_view, std::string_view message) noexcept override {
+      if (message.starts_with("disk: ")) line = message;
+    }
+  } last;
+  const auto begun = Clock::now();
+  REQUIRE(acquire(**TieredCache::create({{&last, LogLevel::debug}, place.config}), "one", device));
+  const double most_ms = std::chrono::duration<double, std::milli>(Clock::now() - begun).count();
+  REQUIRE_THAT(last.line, Catch::EndsWith(" ms"));
+  const double ms = std::strtod(last.line.c_str() + last.line.rfind(' ', last.line.size() - 4), nullptr);
+  CHECK(ms > 0);
+  CHECK(ms < most_ms);
 }
 
 }  // namespace

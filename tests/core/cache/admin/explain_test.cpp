@@ -219,6 +219,9 @@ TEST_CASE("cache::explain: a program that was rejected says so, and one never mi
   const auto misses = explain_misses(place.config, key_for("one", device).digest.hex().substr(0, 8));
   REQUIRE(misses);
   REQUIRE(misses->size() == 1);
+  CHECK(misses->front().key == key_for("one", device).digest);
+  CHECK(misses->front().label == "the label of one");
+  CHECK(misses->front().missed_s > 1'600'000'000);
   CHECK(misses->front().reason == "corrupt");
   CHECK(place.log.said("program 'the label of one' (" + key_for("one", device).digest.hex() + ") in folder " +
                        device_folder_name(device.info()) + ": corrupt: " + misses->front().why) == 1);

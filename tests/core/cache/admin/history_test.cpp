@@ -41,6 +41,7 @@ CacheStats some_counts() {
 
 TEST_CASE("cache::totals: every count is added up, and what a newer version wrote stays") {
   const std::string once = totals_with("", some_counts(), 100);
+  CHECK(once.find("\n  \"processes\": 1,\n") != std::string::npos);
   std::string marked = once;
   marked.insert(marked.find('{') + 1, "\"of a newer version\": [1, 2],");
   const std::string twice = totals_with(marked, some_counts(), 200);
@@ -130,6 +131,14 @@ TEST_CASE("cache::totals: a cache adds its counts when it is closed, and one tha
   place.config.read_only = true;
   REQUIRE(acquire(*place.open(), "one", device));
   CHECK(cache_totals(place.config)->processes == 2);
+  // Two counts of one each, which may not cancel out.
+  const auto root = open_folder(place.config.directory, Create::no);
+  CacheStats rejected, shared;
+  rejected.misses = rejected.rejected.corrupt = 1;
+  shared.misses = shared.shared.hits = 1;
+  add_to_totals(root->get(), rejected);
+  add_to_totals(root->get(), shared);
+  CHECK(cache_totals(place.config)->processes == 4);
 }
 
 TEST_CASE("cache::totals: processes that end at one time lose no count that they could add in time") {

@@ -116,6 +116,8 @@ TEST_CASE("cache::inspection: a program by its label, its key, or the beginning 
     CHECK(one->signed_by.size() == 32);
     CHECK(one->material_bytes == key.material.size());
     CHECK(one->build_ms > 0);
+    CHECK(one->build_ms < 60'000);
+    CHECK(one->device.device == "Synthetic (test, 1 lane)");
     CHECK(field_text(*one, "dialect") == "glsl");
     CHECK(field_text(*one, "source") == "void main() {}\n");
     CHECK(field_text(*one, "constant.TILE") == "16");

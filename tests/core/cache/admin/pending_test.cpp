@@ -69,21 +69,24 @@ TEST_CASE("cache::pending: persist stores all of it, authentic and with its figu
   CHECK(outcome->failure.ok());
   CHECK(outcome->stored == 2);
   CHECK(outcome->left == 0);
-  CHECK(outcome->bytes > 0);
+  CHECK(outcome->bytes ==
+        std::filesystem::file_size(place.file_of("one")) + std::filesystem::file_size(place.file_of("two")));
   CHECK_FALSE(lies_pending(place.file_of("one")));
   CHECK_FALSE(std::filesystem::exists(place.config.directory / "pending"));
-  CHECK(place.tier_of("one") == Tier::disk);
-  CHECK(place.tier_of("two") == Tier::disk);
   const auto stored = cache_inventory(place.config, Detail::programs);
   CHECK(stored->programs_stored == 2);
   CHECK(stored->programs[0].label == "the label of one");
   CHECK(stored->programs[0].build_ms > 0);
   CHECK(stored->devices.at(0).device == "Synthetic (test, 1 lane)");  // the manifest went along
+  CHECK(place.tier_of("one") == Tier::disk);
+  CHECK(place.tier_of("two") == Tier::disk);
   CHECK(persist_cache(place.config, {})->stored == 0);
 }
 
 TEST_CASE("cache::pending: persist of what is named, by its label or its key, and of what is not there") {
   Waiting place;
+  const std::vector<std::string> nothing = {"the label of one"};
+  CHECK(persist_cache(place.config, nothing).error().text() == "not_found: program 'the label of one': is not pending");
   place.build({"one", "two", "three"});
   const std::vector<std::string> named = {"the label of two", key_for("three", place.device).digest.hex().substr(0, 6)};
   const auto outcome = persist_cache(place.config, named);
@@ -116,6 +119,7 @@ TEST_CASE("cache::pending: what is not sound is not stored") {
   std::vector<std::string> reasons = {outcome->bad[0].reason, outcome->bad[1].reason};
   std::ranges::sort(reasons);
   CHECK(reasons == std::vector<std::string>{"corrupt", "tampered"});
+  for (const BadEntry& bad : outcome->bad) CHECK(bad.removed);
   CHECK(place.tier_of("one") == Tier::built);
   CHECK(place.tier_of("three") == Tier::disk);
 }
@@ -123,7 +127,12 @@ TEST_CASE("cache::pending: what is not sound is not stored") {
 TEST_CASE("cache::pending: another user's key authenticates nothing of it") {
   Waiting place;
   place.build({"one"});
+  std::filesystem::remove(place.config.key_file);
+  const auto without = persist_cache(place.config, {});
+  REQUIRE_FALSE(without);
+  CHECK_THAT(without.error().message, Catch::StartsWith("pending programs cannot be authenticated: "));
   overwrite(place.config.key_file, std::vector<std::byte>(32, std::byte{9}));
+  std::filesystem::permissions(place.config.key_file, std::filesystem::perms(0600));
   const auto outcome = persist_cache(place.config, {});
   REQUIRE(outcome);
   CHECK(outcome->stored == 0);
@@ -217,7 +226,16 @@ TEST_CASE("cache::pending: bounded by max_disk while it waits, and when it is st
   const auto outcome = persist_cache(place.config, {});
   CHECK(outcome->stored == waiting->programs_pending);
   CHECK(outcome->pruned > 0);
+  const auto stored = [&] { return cache_inventory(place.config, Detail::figures)->programs_stored; };
   CHECK(cache_inventory(place.config, Detail::figures)->bytes_stored <= 8'000);
+  CHECK(outcome->pruned == outcome->stored - stored());
+  const auto cache = place.open();
+  const std::uint64_t before = stored();
+  for (char c = 'a'; c < 'd'; ++c) REQUIRE(acquire(*cache, std::string(1500, c), place.device));
+  const auto persisted = cache->persist();
+  REQUIRE(persisted);
+  CHECK(cache->stats().disk_evictions > 0);
+  CHECK(cache->stats().disk_evictions == before + *persisted - stored());
 }
 
 TEST_CASE("cache::pending: what waited for more than thirty days goes when the next process sets something aside") {

@@ -67,14 +67,16 @@ TEST_CASE("cache::prometheus: each remote has its own figures") {
                    {"file:///two", false, {"ci"}, "", "", "plain", {}}};
   add_remote_totals(cache.directory, "redis://one", {.found = 3, .failed = 1, .bytes_read = 4096});
   add_remote_totals(cache.directory, "redis://one", {.found = 2, .absent = 7});
+  RemoteBreaker(cache.directory, true, "file:///two").measured(250'000, 0);
   const std::string text = cache_prometheus({}, {}, cache);
+  CHECK_THAT(text, Contains("kiln_remote_round_trip_seconds{remote=\"file:///two\"} 0.25\n"));
   CHECK_THAT(text, Contains("kiln_remote_events_total{remote=\"redis://one\",event=\"found\"} 5\n") &&
                        Contains("kiln_remote_events_total{remote=\"redis://one\",event=\"absent\"} 7\n") &&
                        Contains("kiln_remote_events_total{remote=\"redis://one\",event=\"bytes_read\"} 4096\n") &&
                        Contains("kiln_remote_events_total{remote=\"file:///two\",event=\"found\"} 0\n") &&
                        Contains("kiln_remote_closed{remote=\"file:///two\"} 0\n"));
-  for (const std::string metric :
-       {"kiln_remote_events_total counter", "kiln_remote_failures gauge", "kiln_remote_closed gauge"}) {
+  for (const std::string metric : {"kiln_remote_events_total counter", "kiln_remote_failures gauge",
+                                   "kiln_remote_closed gauge", "kiln_remote_round_trip_seconds gauge"}) {
     const std::string type = "# TYPE " + metric + "\n";
     CAPTURE(type);
     CHECK_THAT(text, Contains(type));

@@ -78,15 +78,21 @@ TEST_CASE("cache::pruning: what was not used for longer than the age goes, and t
   for (const auto& meta : place.named(key_for("used since", place.device).digest.hex() + ".meta")) {
     set_age(meta, hours(1));
   }
+  const fs::path cut_off =
+      place.named(key_for("new", place.device).digest.hex() + ".bin").at(0).parent_path() / ".1-0.tmp";
+  overwrite(cut_off, {});
+  set_age(cut_off, hours(1));
   const auto pretended = prune_cache(place.config, {hours(48), {}}, Removal::pretend);
   CHECK(pretended->programs == 1);
   CHECK(place.holds("old"));
+  CHECK(fs::exists(cut_off));
   const auto pruned = prune_cache(place.config, {hours(48), {}}, Removal::perform);
   REQUIRE(pruned);
   CHECK(pruned->programs == 1);
   CHECK(pruned->bytes == pretended->bytes);
   CHECK(pruned->programs_left == 2);
   CHECK(pruned->failure.ok());
+  CHECK_FALSE(fs::exists(cut_off));
   CHECK_FALSE(place.holds("old"));
   CHECK(place.holds("used since"));
   CHECK(place.files(".meta").size() == 2);
@@ -128,6 +134,7 @@ TEST_CASE("cache::pruning: over the size the least recently used go, until the r
 
 TEST_CASE("cache::clearing: everything that Kiln made goes and nothing else; everything means statistics too") {
   Kept place;
+  CHECK(clear_cache(place.config, ClearScope::everything)->failure.text() == "ok");  // nothing is there
   place.build("one");
   place.build("two");
   place.make_driver_folder(digits('a'));
@@ -139,20 +146,26 @@ TEST_CASE("cache::clearing: everything that Kiln made goes and nothing else; eve
   }
   fs::create_directory(place.config.directory / "remote");
   for (const char* name : {"0123456789abcdef.state", "0123456789abcdef.totals", "totals.lock"}) {
-    overwrite(place.config.directory / "remote" / name, {});
+    overwrite(place.config.directory / "remote" / name, std::vector<std::byte>(7));
+  }
+  std::uint64_t bytes = 100;  // of the driver's file
+  for (const char* suffix : {".bin", ".meta"}) {
+    for (const fs::path& file : place.files(suffix)) bytes += fs::file_size(file);
   }
   const auto cleared = clear_cache(place.config, ClearScope::programs);
   REQUIRE(cleared);
   CHECK(cleared->failure.ok());
   CHECK(cleared->programs == 2);
-  CHECK(cleared->bytes > 100);
+  CHECK(cleared->bytes == bytes);
   std::vector<std::string> left;
   for (const auto& entry : fs::directory_iterator(place.config.directory)) left.push_back(entry.path().filename());
   std::ranges::sort(left);
   CHECK(left == std::vector<std::string>{"a person's notes", "cache_stats.json", "cache_stats.lock", "remote",
                                          "selector.lock", "selector.log", "selector.log.1", "selector.model"});
   CHECK(cache_totals(place.config)->processes == 2);
-  REQUIRE(clear_cache(place.config, ClearScope::everything));
+  const auto rest = clear_cache(place.config, ClearScope::everything);
+  REQUIRE(rest);
+  CHECK(rest->bytes == 21);
   CHECK(fs::exists(notes));
   CHECK(std::distance(fs::directory_iterator(place.config.directory), {}) == 1);
   CHECK(fs::exists(place.config.key_file));

@@ -116,6 +116,7 @@ TEST_CASE("cache::bundle: what is named, by label or key, and nothing else; what
   CHECK(made->programs == 2);
   REQUIRE(made->bad.size() == 1);
   CHECK(made->bad[0].reason == "corrupt");
+  CHECK_FALSE(made->bad[0].removed);
   Machine none;
   CHECK(export_cache(none.config, none.bundle(), {}).error().code == StatusCode::not_found);
   CHECK_FALSE(std::filesystem::exists(none.bundle()));
@@ -217,6 +218,10 @@ TEST_CASE("cache::bundle: the key is made once, for this user alone, beside the 
   CHECK_THAT(bundle_public_key(machine.config).error().message, Contains("0644") && Contains("0600"));
   machine.config.key_file = machine.config.directory / "key";
   CHECK_THAT(bundle_public_key(machine.config).error().message, Contains("is in the cache folder"));
+  machine.config.key_file.clear();
+  CHECK(bundle_public_key(machine.config).error().text() ==
+        "unavailable: no key file is configured. Set HOME or XDG_STATE_HOME to an absolute path, or set KILN_KEY_FILE "
+        "or [cache] key_file");
 }
 
 TEST_CASE("cache::bundle: the trusted key is 64 digits or a file that begins with them, and anything else is told") {

@@ -78,12 +78,24 @@ TEST_CASE("cache::memory_tier: where not enough can go, nothing goes") {
   CHECK(tier.figures().bytes == 300);
   CHECK(tier.figures().evictions == 0);
   CHECK_FALSE(tier.get(digest_of(3), f.device));
+  CHECK(tier.dispatched_first(digest_of(3), 5) == 0);
   for (int i = 0; i < 3; ++i) CHECK(tier.get(digest_of(i), f.device));
   pinned.reset();
   CHECK(tier.insert(digest_of(3), f.device, f.made(3, 300)));
   CHECK(tier.figures().programs == 1);
   CHECK(tier.figures().evictions == 3);
   CHECK(f.live == 1);
+  // Beyond bounds that were lowered, what is not pinned would not be enough.
+  MemoryTier full({8, 300}, lru());
+  for (int i = 0; i < 3; ++i) REQUIRE(full.insert(digest_of(i), f.device, f.made(i, 100)));
+  const auto pinned1 = full.get(digest_of(1), f.device), pinned2 = full.get(digest_of(2), f.device);
+  {
+    const auto pinned0 = full.get(digest_of(0), f.device);
+    full.set_bounds({8, 100});
+  }
+  CHECK_FALSE(full.insert(digest_of(3), f.device, f.made(3, 100)));
+  CHECK(full.figures().programs == 3);
+  CHECK(full.figures().evictions == 0);
 }
 
 TEST_CASE("cache::memory_tier: each way to find a program is a use of it, once between two insertions") {

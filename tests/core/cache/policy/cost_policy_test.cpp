@@ -42,6 +42,25 @@ TEST_CASE("cache::policy::cost: among many programs room is made for one of them
   CHECK(cache.size() == many);
 }
 
+TEST_CASE("cache::policy::cost: of more than 1024 programs so many are looked at, and some of them twice") {
+  const auto policy = policy_named("cost");
+  for (EntryId id = 0; id < 3000; ++id) policy->inserted(id, {id, 1, 1000});
+  int looked_at = 0;
+  const auto evictable = [&](EntryId) { return ++looked_at != 0; };
+  for (const std::uint64_t programs : {1, 500}) {
+    std::vector<EntryId> victims;
+    looked_at = 0;
+    REQUIRE(policy->choose({programs, 0, no_entry}, evictable, victims));
+    CHECK(looked_at == 1024);
+    CHECK(std::set<EntryId>(victims.begin(), victims.end()).size() == programs);
+    CHECK(victims.size() == programs);
+  }
+  std::vector<EntryId> victims;
+  CHECK_FALSE(policy->choose(
+      {1, 0, no_entry}, [](EntryId) { return false; }, victims));
+  CHECK(victims.empty());
+}
+
 TEST_CASE("cache::policy::cost: a refused newcomer that comes again and again gets in, and old favourites go") {
   PolicyCache cache("cost", 4);
   for (int i = 0; i < 400; ++i) cache.get(static_cast<std::uint64_t>(i % 4), 1, 1000);

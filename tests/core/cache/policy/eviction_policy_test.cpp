@@ -27,6 +27,24 @@ TEST_CASE("cache::policy: every listed name is a policy, and removed names give 
   }
 }
 
+TEST_CASE("cache::policy: a newcomer that is chosen goes first, with as many others as are needed beside it") {
+  struct Case {
+    RoomNeeded needed;
+    std::uint64_t charge_of_newcomer;
+    std::vector<EntryId> expected;
+  };
+  for (const Case& each : {Case{{0, 100, 9}, 60, {9, 1, 2}}, Case{{0, 90, 9}, 60, {9, 1}}, Case{{0, 60, 9}, 60, {9}},
+                           Case{{3, 0, 9}, 60, {9, 1, 2}}, Case{{0, 120, 9}, 29, {9, 1, 2, 3}}}) {
+    CAPTURE(each.needed.programs, each.needed.bytes);
+    std::vector<EntryId> victims{7};  // of an earlier choice
+    ChosenVictims chosen(each.needed, victims);
+    for (const EntryId id : {1u, 2u, 3u}) chosen.add(id, 30);
+    chosen.add(9, each.charge_of_newcomer);
+    CHECK(victims == each.expected);
+    CHECK(chosen.enough() == (each.charge_of_newcomer == 60));
+  }
+}
+
 // Random calls, as a tier may make them, and what a tier relies on after each choose().
 class Caller {
  public:

@@ -74,10 +74,12 @@ TEST_CASE("cache::lease: one builds, the other waits and takes it from disk") {
   Builder first(place, "one");
   Party second(place);
   Result<Acquired> got = internal_error("nothing yet");
+  const auto begun = Clock::now();
   std::thread waiting([&] { got = acquire(*second.cache, "one", second.device); });
   wait_until("somebody waits for the lease", [&] { return second.cache->stats().lease_waits == 1; });
   first.end();
   waiting.join();
+  const std::chrono::nanoseconds took = Clock::now() - begun;
   REQUIRE(got);
   CHECK(got->tier == Tier::disk);
   CHECK(text_of(*got) == "one");
@@ -86,6 +88,7 @@ TEST_CASE("cache::lease: one builds, the other waits and takes it from disk") {
   const CacheStats stats = second.cache->stats();
   CHECK(stats.lease_waits == 1);
   CHECK(stats.lease_wait_ns > 0);
+  CHECK(stats.lease_wait_ns < static_cast<std::uint64_t>(took.count()));
   CHECK(stats.lease_takeovers == 0);
   CHECK(stats.lease_timeouts == 0);
   CHECK(stats.disk_hits == 1);
@@ -120,6 +123,11 @@ TEST_CASE("cache::lease: try_get_or_build() does not wait, neither for a process
   REQUIRE(found->has_value());
   CHECK((*found)->tier == Tier::disk);
   CHECK(second.device.builds == 0);
+  const auto held = second.cache->try_get_or_build({&key, &source, &second.device});
+  REQUIRE(held);
+  REQUIRE(held->has_value());
+  CHECK((*held)->tier == Tier::memory);
+  CHECK((*held)->build_ns == 0);
 }
 
 TEST_CASE("cache::lease: who waits for somebody that would not wait does not get nothing") {

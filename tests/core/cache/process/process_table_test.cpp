@@ -166,6 +166,10 @@ TEST_CASE("cache::process_table: the mark of a program that is not there quarant
   CHECK(acquire(*folder.open(), "one", folder.device)->tier == Tier::disk);
   CHECK(folder.files(".quarantined").size() == 1);
   CHECK(folder.log.warnings().empty());
+  CHECK(folder.log.said("program " + sha256("nothing").hex() + " in folder " +
+                        device_folder_name(folder.device.info()) +
+                        ": a process died while a driver loaded the program: the program is not taken from layers and "
+                        "remotes") == 1);
 }
 
 TEST_CASE("cache::process_table: a link, a folder or a pipe in its place: no sharing, said, and programs are served") {

@@ -50,8 +50,9 @@ struct Stored : Workplace {
       const auto cache = open();
       const auto got = acquire(*cache, text, dying);
       if (!got || text_of(*got) != text) return "was not served";
-      const auto quarantined = cache->stats().rejected.quarantined;
-      return got->tier == Tier::built && quarantined == 1 ? "" : "was not built for having been quarantined";
+      const CacheStats stats = cache->stats();
+      const bool counted = stats.rejected.quarantined == 1 && stats.absent == 0;
+      return got->tier == Tier::built && counted ? "" : "was not built for having been quarantined";
     });
   }
 };
@@ -219,6 +220,26 @@ TEST_CASE("cache::suspect: where no child can try it, it is built anew and store
   CHECK(s.log.said(" cannot be tried in a child process and is built again: no kiln-probe") == 1);
   CHECK(acquire(*s.open(), "one", s.device)->tier == Tier::disk);
   CHECK(s.files(".suspect").empty());
+}
+
+TEST_CASE("cache::suspect: what is not sound is tried in no child, and is counted and built anew") {
+  for (const bool damaged : {true, false}) {
+    CAPTURE(damaged);
+    Stored s;
+    s.outcome = {TrialVerdict::good, {}};
+    CHECK(s.asked_for("one", SIGKILL).signal == SIGKILL);
+    REQUIRE(acquire(*s.open(), "two", s.device));  // looks after the dead process
+    const auto suspect = s.files(".suspect").at(0);
+    auto bytes = contents(damaged ? suspect : s.files(".bin").at(0));
+    if (damaged) bytes[90] ^= std::byte{4};
+    overwrite(suspect, bytes);
+    const auto cache = s.open();
+    CHECK(acquire(*cache, "one", s.device)->tier == Tier::built);
+    CHECK(s.tried == 0);
+    CHECK(cache->stats().rejected.corrupt == (damaged ? 1 : 0));
+    CHECK(cache->stats().rejected.tampered == (damaged ? 0 : 1));
+    CHECK(s.files(".suspect").empty());
+  }
 }
 
 TEST_CASE("cache::suspect: while one process tries a program, no other does, and who does not wait gets nothing") {

@@ -31,6 +31,7 @@ TEST_CASE("layers: programs come from a read-only folder, below the cache and be
     if (entry.is_regular_file() && entry.path().filename().string().size() >= 64) bytes += entry.file_size();
   }
   CHECK(made->bytes == bytes);
+  REQUIRE(trust_sharing_key(reader.config, "another", std::string(64, 'a'), "", KeyFolder::system));
   REQUIRE(trust_sharing_key(reader.config, "image", writer.key(), "", KeyFolder::system));
   reader.config.layers = {layer};
   SECTION("with a writable cache: nothing is copied") {
@@ -148,6 +149,7 @@ TEST_CASE("layers: what no reader would accept of a bundle is told as bad and le
   for (const BadEntry& bad : made->bad) {
     const bool large = bad.key == key_for("large", writer.device).digest;
     CHECK(bad.reason == (large ? "too_large" : "corrupt"));
+    CHECK_FALSE(bad.removed);
     CHECK(bad.label == (large ? "the label of large" : "the label of named"));
     CHECK_THAT(bad.why, Catch::Contains(large ? "67108864" : "driver file 'index'"));
   }

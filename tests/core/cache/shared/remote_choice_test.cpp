@@ -136,6 +136,29 @@ TEST_CASE("sharing: a program is held by a remote whose index lists it, while it
   CHECK(holds("one"));        // in this machine
 }
 
+TEST_CASE("sharing: what arrived with a batch that was ended is held and handed out without the server") {
+  Pushed of({"one", "two", "three"});
+  const auto cache = of.reader.open();
+  const std::vector<std::string> texts{"one", "two"};
+  std::vector<KernelSource> sources;
+  std::vector<ProgramKey> keys;
+  for (const std::string& text : texts) {
+    sources.push_back(source_of(text));
+    keys.push_back(key_for(text, of.reader.device));
+  }
+  const ProgramRequest requests[] = {{&keys[0], &sources[0], &of.reader.device},
+                                     {&keys[1], &sources[1], &of.reader.device}};
+  cache->get_or_build_all(requests, 1, [](std::size_t, const Result<Acquired>&) { return false; });
+  RemoteBreaker(of.reader.config.directory, true, url).failed();
+  const auto holds = [&](const std::string& text) {
+    return cache->holds(key_for(text, of.reader.device), of.reader.device);
+  };
+  CHECK(becomes_true([&] { return !holds("three"); }));
+  CHECK(holds("two"));
+  CHECK(acquire(*cache, "two", of.reader.device)->tier == Tier::remote);
+  CHECK(acquire(*cache, "three", of.reader.device)->tier == Tier::built);
+}
+
 TEST_CASE("sharing: of several remotes the one whose index lists a program is asked, unless its build is short") {
   const std::string urls[] = {"http://first.example/kiln", "http://second.example/kiln"};
   const std::shared_ptr<SharedServer> servers[] = {std::make_shared<SharedServer>(), std::make_shared<SharedServer>()};

@@ -147,6 +147,7 @@ TEST_CASE("sharing administration: push leaves out what is damaged, with the rea
   REQUIRE(pushed.bad.size() == 1);
   CHECK(pushed.bad[0].key == key.digest);
   CHECK(pushed.bad[0].reason == "corrupt");
+  CHECK_FALSE(pushed.bad[0].removed);
   CHECK(pushed.bad[0].why == "corrupt: the checksum does not match the content");
   CHECK(pushed.bad[0].label == "the label of two");
 }
@@ -322,6 +323,7 @@ TEST_CASE("sharing administration: the status of a remote, as it was left and as
   all = remote_status(writer.config, writer.stores);
   CHECK(all[0].answer.ok());
   CHECK(all[0].answer_ms > 0);
+  CHECK(all[0].answer_ms < 60'000);
   CHECK(known_remotes(writer.config)[0].closed_for_ms == 0);
   RemoteBreaker(writer.config.directory, true, url).measured(2500, 0);
   CHECK(known_remotes(writer.config)[0].round_trip_ms == 2.5);
