@@ -1,7 +1,6 @@
 // Planted hazards: a store of what nothing has written, and what only looks like one.
 #include <catch2/catch.hpp>
 #include <random>
-#include <set>
 
 #include "simulator/wave/check/undefined_rules.hpp"
 #include "tests/simulator/compute/planted.hpp"
@@ -227,10 +226,6 @@ TEST_CASE("simulator hazards: the halves of a wave exchange what is undefined", 
 // filled at random is undefined; and no other bit, of what carries single bits.
 TEST_CASE("simulator hazards: what undefined bits change is undefined", "[simulator][hazards]") {
   using undefined_bits::Rule;
-  const std::set<Rule> single{Rule::copy,         Rule::reverse,       Rule::logic,          Rule::conjunction,
-                              Rule::disjunction,  Rule::shift_left,    Rule::shift_right,    Rule::shift_signed,
-                              Rule::shift_left16, Rule::shift_right16, Rule::shift_signed16, Rule::permute,
-                              Rule::align_bit,    Rule::align_byte,    Rule::and_or};
   std::mt19937 generator(1);
   unsigned checked = 0;
   for (unsigned i = 1; i < static_cast<unsigned>(Opcode::count); ++i) {
@@ -255,7 +250,10 @@ TEST_CASE("simulator hazards: what undefined bits change is undefined", "[simula
       INFO(line.name << std::hex << " " << bits[0] << " " << bits[1] << " " << bits[2] << " of " << values[0] << " "
                      << values[1] << " " << values[2] << ": " << changed << ", told " << told);
       CHECK((changed & ~told) == 0);
-      if (single.count(rule) != 0 && told != kept) CHECK(told == changed);
+      const bool shifts = rule >= Rule::shift_left && rule <= Rule::shift_signed16;
+      const bool single = rule <= Rule::disjunction || shifts || rule == Rule::permute || rule == Rule::align_bit ||
+                          rule == Rule::align_byte || rule == Rule::and_or;
+      if (single && (told != kept || bits[shifts ? 0 : 2] == 0)) CHECK(told == changed);
       if (rule == Rule::insert) CHECK((told & ~changed & ~bits[0]) == 0);
       if (rule == Rule::sum) CHECK((told & ((any & (0U - any)) - 1U)) == (any == 0 ? told : 0U));
       if (rule >= Rule::byte0 && told != 0) CHECK(changed != 0);

@@ -122,8 +122,7 @@ TEST_CASE("simulator vectors: each half of a large wave gives what a small wave 
     const OpcodeInfo& opcode = info(static_cast<Opcode>(i));
     const std::string name(opcode.name);
     const auto begins = [&](const char* text) { return name.rfind(text, 0) == 0; };
-    const bool crosses =
-        begins("v_nop") || begins("v_mbcnt") || begins("v_read") || begins("v_write") || begins("v_permlane64");
+    const bool crosses = begins("v_mbcnt") || begins("v_read") || begins("v_write") || begins("v_permlane64");
     if (!is_vector(opcode) || crosses || (opcode.flags & (flag::matrix | flag::no_operands)) != 0) continue;
     std::mt19937 generator(i);
     Words scalars(scalar_index::count), rows(used_vgprs * 64);

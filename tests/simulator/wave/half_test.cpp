@@ -66,15 +66,6 @@ TEST_CASE("simulator f16: selects and classes see denormals that MODE flushes", 
   }
 }
 
-TEST_CASE("simulator f16: a sum in the high half adds to what is there", "[simulator][wave]") {
-  Bench bench;
-  bench.set_vgpr(2, 0x4000);      // 2
-  bench.set_vgpr(4, 0x4200);      // 3
-  bench.set_vgpr(8, 0x3C00C400);  // 1 and -4
-  REQUIRE_FALSE(bench.run(encode::vop3("v_fmac_f16", 8, encode::v(2), encode::v(4), 0, {.op_sel = 8})));
-  CHECK(bench.vgpr(8, 3) == 0x4700C400);  // 7
-}
-
 TEST_CASE("simulator f16: packed sums into their own register follow MODE", "[simulator][wave]") {
   constexpr unsigned keeps = 0x3F0, flushes16 = 0x330, saturates = keeps | 1U << mode_bit::fp16_ovfl;
   const auto run = [](std::uint32_t mode, std::uint32_t a, std::uint32_t b, std::uint32_t c) {

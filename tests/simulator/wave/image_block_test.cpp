@@ -96,6 +96,35 @@ TEST_CASE("simulator image_load: blocks of BC6 and BC7", "[simulator][wave]") {
   }
 }
 
+// 256 blocks of each format, their layouts in turn: all texels in one number, which a decoder apart from this one gave.
+TEST_CASE("simulator image_load: every texel of many blocks of BC6 and BC7", "[simulator][wave]") {
+  const W digests[] = {0xCB663033D016C000, 0x5371FB438C5FA000, 0x3538C88482F51CE3};  // BC6 unsigned and signed, BC7
+  for (unsigned format = 0; format < 3; ++format) {
+    Bench bench;
+    std::vector<U> words(1024);
+    for (U i = 0, state = 1; i < words.size(); ++i) {
+      words[i] = state = state * 1664525U + 1013904223U;
+      if (i % 4 == 0) words[i] = format < 2 ? (state & ~31U) | i / 4 % 32 : (state & ~255U) | 1U << i / 4 % 8;
+    }
+    Resource resource{Generation::gfx11, bench.memory.allocate(words), 119 + format};
+    resource.width = resource.height = 64;
+    set_resource(bench, 8, resource);
+    W digest = 0;
+    for (U first = 0; first < 256; first += 2) {
+      for (U lane = 0; lane < 32; ++lane) {
+        const U block = first + lane / 16;
+        bench.vgpr(1, lane) = block % 16 * 4 + lane % 4;
+        bench.vgpr(2, lane) = block / 16 * 4 + lane % 16 / 4;
+      }
+      REQUIRE_FALSE(bench.run(mimg("image_load", Fields{})));
+      for (U lane = 0; lane < 32; ++lane) {
+        for (U c = 0; c < 4; ++c) digest = digest * 1000003U + bench.vgpr(10 + c, lane);
+      }
+    }
+    CHECK(digest == digests[format]);
+  }
+}
+
 TEST_CASE("simulator image_load: depth and stencil by the words of HTILE", "[simulator][wave]") {
   for (const Generation generation : both) {
     for (const unsigned format : {22U, 5U}) {  // 32_FLOAT, 8_UINT

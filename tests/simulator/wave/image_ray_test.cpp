@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <vector>
 
@@ -146,18 +147,15 @@ TEST_CASE("simulator image_bvh: a ray meets triangles", "[simulator][wave]") {
 // weights of its second and third corner. All numbers are exact.
 TEST_CASE("simulator image_bvh: rays at the inside, the edges and beside a triangle", "[simulator][wave]") {
   const float corners[3][3] = {{0, 0, 0.25F}, {0.25F, 0, 0.375F}, {0, 0.5F, 0.3125F}};
-  struct Point {
-    float second, third;
-    bool hit;
-  };
-  const Point points[] = {{0.25F, 0.125F, true}, {0, 0, true},          {1, 0, true},         {0, 1, true},
-                          {-0.25F, 0.5F, false}, {0.5F, -0.25F, false}, {0.75F, 0.5F, false}, {-0.5F, -0.5F, false},
-                          {-0.5F, 2, false},     {2, -0.5F, false}};
+  const float inside[][2] = {{0.25F, 0.125F}, {0, 0}, {1, 0}, {0, 1}};
+  const float beside[][2] = {{-0.25F, 0.5F}, {0.5F, -0.25F}, {0.75F, 0.5F}, {-0.5F, -0.5F}, {-0.5F, 2}, {2, -0.5F}};
   const U infinite = bits_of_float(std::numeric_limits<float>::infinity());
   for (unsigned turn = 0; turn < 3; ++turn) {
     for (const float toward : {1.0F, -1.0F}) {
       for (const float t : {4.0F, 0.0F, -4.0F}) {
-        for (const Point& point : points) {
+        for (unsigned point = 0; point < std::size(inside) + std::size(beside); ++point) {
+          const bool meets = point < std::size(inside) && t >= 0;
+          const auto [second, third] = point < 4 ? inside[point] : beside[point - 4];
           Rays rays(Generation::gfx11);
           std::vector<U> node(16);
           std::array<float, 3> origin{}, direction{};
@@ -166,20 +164,20 @@ TEST_CASE("simulator image_bvh: rays at the inside, the edges and beside a trian
             const unsigned to = (axis + turn) % 3;
             for (unsigned i = 0; i < 3; ++i) node[3 * i + to] = bits_of_float(corners[i][axis]);
             direction[to] = along[axis];
-            origin[to] = (1 - point.second - point.third) * corners[0][axis] + point.second * corners[1][axis] +
-                         point.third * corners[2][axis] - t * along[axis];
+            origin[to] = (1 - second - third) * corners[0][axis] + second * corners[1][axis] +
+                         third * corners[2][axis] - t * along[axis];
           }
           node[15] = 0x09U;
-          INFO("turn " << turn << ", toward " << toward << ", " << t << " at " << point.second << " " << point.third);
+          INFO("turn " << turn << ", toward " << toward << ", " << t << " at " << second << " " << third);
           const std::array<U, 4> hit = rays.cast(node, 0, 1, origin, direction);
-          if (!point.hit || t < 0) {
+          if (!meets) {
             CHECK(hit == std::array<U, 4>{infinite, bits_of_float(1), 0, 0});
             continue;
           }
           CHECK((value(hit[1]) > 0) == (toward < 0));
           CHECK(value(hit[0]) / value(hit[1]) == t);
-          CHECK(value(hit[2]) / value(hit[1]) == point.second);
-          CHECK(value(hit[3]) / value(hit[1]) == point.third);
+          CHECK(value(hit[2]) / value(hit[1]) == second);
+          CHECK(value(hit[3]) / value(hit[1]) == third);
         }
       }
     }
