@@ -11,7 +11,7 @@ namespace kiln::simulator::test {
 namespace {
 
 constexpr unsigned first_source = 8, source_step = 8, destination = 40, used_vgprs = 48;
-constexpr unsigned mask_source = 20, mask_destination = 24, lane_selector = 28, first_scalar = 32;
+constexpr unsigned mask_source = 20, mask_destination = 24, lane_selector = 28;
 
 std::uint32_t random_word(std::mt19937& generator) {
   constexpr std::uint32_t special[] = {0U,          0x80000000U, 0x3F800000U, 0xBF800000U, 0x7F800000U, 0xFF800000U,
@@ -31,13 +31,12 @@ bool is_vector(const OpcodeInfo& opcode) {
   return vector && opcode.gfx11 >= 0 && (opcode.flags & flag::refused) == 0;
 }
 
-// The e64 or VOP3P form, every source a VGPR where it may be one, but for those that are to be scalar registers.
-std::vector<std::uint32_t> encoded(const OpcodeInfo& opcode, const std::string& name, unsigned scalars = 0) {
+// The e64 or VOP3P form, every source a VGPR where it may be one.
+std::vector<std::uint32_t> encoded(const OpcodeInfo& opcode, const std::string& name) {
   unsigned sources[3] = {0, 0, 0};
   for (unsigned s = 0; s < 3; ++s) {
     if (opcode.src[s] == DataType::none) continue;
     sources[s] = opcode.src[s] == DataType::mask ? mask_source : encode::v(first_source + s * source_step);
-    if ((scalars >> s & 1U) != 0 && opcode.src[s] != DataType::mask) sources[s] = first_scalar + 4 * s;
   }
   if ((opcode.flags & flag::scalar_rest) != 0) sources[1] = sources[2] = lane_selector;
   if (opcode.src[2] == DataType::none) sources[2] = 0;
@@ -168,44 +167,6 @@ TEST_CASE("simulator vectors: each half of a large wave gives what a small wave 
     ++checked;
   }
   CHECK(checked > 400);
-}
-
-TEST_CASE("simulator vectors: a scalar source is the same in all lanes", "[simulator][wave]") {
-  unsigned checked = 0;
-  for (unsigned i = 1; i < static_cast<unsigned>(Opcode::count); ++i) {
-    const OpcodeInfo& opcode = info(static_cast<Opcode>(i));
-    if (!is_vector(opcode) || (opcode.flags & (flag::no_e64 | flag::scalar_rest | flag::matrix)) != 0) continue;
-    for (unsigned scalars = 1; scalars < 7; ++scalars) {
-      const std::string name(opcode.name);
-      const auto apart = encoded(opcode, name, scalars), in_lanes = encoded(opcode, name);
-      std::vector<std::uint32_t> registers[2];
-      INFO(name << " with scalar sources " << scalars);
-      for (const bool spread : {false, true}) {
-        std::mt19937 generator(i);
-        Bench bench({Generation::gfx11, i % 2 == 0 ? WaveSize::wave32 : WaveSize::wave64});
-        for (unsigned s = 0; s < 100; ++s) bench.sgpr(s) = random_word(generator);
-        for (unsigned r = 0; r < used_vgprs; ++r) {
-          for (unsigned lane = 0; lane < bench.wave.lanes(); ++lane) bench.vgpr(r, lane) = random_word(generator);
-        }
-        if (scalars % 2 == 0) bench.set_exec(generator());
-        for (unsigned s = 0; s < 3; ++s) {
-          if ((scalars >> s & 1U) == 0) continue;
-          for (unsigned word = 0; word < 2; ++word) {
-            bench.set_vgpr(first_source + s * source_step + word, bench.sgpr(first_scalar + 4 * s + word));
-          }
-        }
-        if (bench.run(spread ? in_lanes : apart)) continue;
-        for (unsigned lane = 0; lane < bench.wave.lanes(); ++lane) {
-          for (unsigned r = destination; r < used_vgprs; ++r) registers[spread].push_back(bench.vgpr(r, lane));
-        }
-        registers[spread].insert(registers[spread].end(), bench.wave.scalar, bench.wave.scalar + 128);
-      }
-      if (registers[0].empty()) continue;  // what only registers of lanes can give
-      CHECK((registers[0] == registers[1]));
-      ++checked;
-    }
-  }
-  CHECK(checked > 1000);
 }
 
 TEST_CASE("simulator vectors: runs of multiply-adds give what their steps give one by one", "[simulator][wave]") {

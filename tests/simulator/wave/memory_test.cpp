@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <cstring>
+#include <string>
 
 #include "simulator/wave/op.hpp"
 #include "tests/simulator/wave/bench.hpp"
@@ -171,17 +172,58 @@ TEST_CASE("simulator scratch: each of 64 lanes has bytes and half words of its o
   const W place = bench.memory.allocate(64 * 64);
   bench.wave.scratch = {place, 64 * 64, 0};
   for (unsigned lane = 0; lane < 64; ++lane) bench.vgpr(3, lane) = 0x1234'0080 + lane;
+  bench.sgpr(2) = 9;
+  bench.set_vgpr(7, 8);
   REQUIRE_FALSE(bench.run(encode::join({encode::flat(scratch, "scratch_store_b8", 0, 0, 3, off, 12),
                                         encode::flat(scratch, "scratch_store_b16", 0, 0, 3, off, 16),
                                         encode::flat(scratch, "scratch_store_d16_hi_b16", 0, 0, 3, off, 20),
-                                        encode::flat(scratch, "scratch_load_u8", 4, 0, 0, off, 12),
-                                        encode::flat(scratch, "scratch_load_u16", 5, 0, 0, off, 16),
+                                        encode::flat(scratch, "scratch_load_u8", 4, 0, 0, 2, 3),
+                                        encode::flat(scratch, "scratch_load_u16", 5, 7, 0, off, 8),
                                         encode::flat(scratch, "scratch_load_u16", 6, 0, 0, off, 20)})));
   for (unsigned lane = 0; lane < 64; ++lane) {
     INFO("lane " << lane);
     CHECK(bench.vgpr(4, lane) == 0x80 + lane);
+    CHECK(bench.memory.values<std::uint8_t>(place + 12 * 64 + 4 * lane, 1)[0] == 0x80 + lane);
     CHECK(bench.vgpr(5, lane) == 0x80 + lane);
     CHECK(bench.vgpr(6, lane) == 0x1234);
+  }
+}
+
+// All lanes at one place, at an odd one, and each at its own; byte k of lane n lies in the words of all lanes for it.
+TEST_CASE("simulator scratch: words of every width lie side by side for all lanes", "[simulator][wave]") {
+  constexpr unsigned own = 64;  // bytes of a lane
+  const std::string widths[] = {"b32", "b64", "b96", "b128"};
+  for (unsigned i = 0; i < 4 * 3 * 2; ++i) {
+    const unsigned count = i % 4 + 1, apart = i / 4 % 3;
+    Bench bench({Generation::gfx11, i < 12 ? WaveSize::wave32 : WaveSize::wave64});
+    const unsigned lanes = bench.wave.lanes();
+    const W place = bench.memory.allocate(own * lanes);
+    bench.wave.scratch = {place, own * lanes, 0};
+    for (unsigned lane = 0; lane < lanes; ++lane) {
+      bench.vgpr(1, lane) = apart == 0 ? 8 : apart == 1 ? 9 : lane % 48;
+      for (unsigned d = 0; d < count; ++d) bench.vgpr(4 + d, lane) = 0x01000193U * (lane * 4 + d + 1);
+    }
+    const std::string store = "scratch_store_" + widths[count - 1], load = "scratch_load_" + widths[count - 1];
+    INFO(store << " " << apart << " in waves of " << lanes);
+    REQUIRE_FALSE(bench.run(encode::join(
+        {encode::flat(scratch, store.c_str(), 0, 1, 4, off), encode::flat(scratch, load.c_str(), 8, 1, 0, off)})));
+    for (unsigned lane = 0; lane < lanes; ++lane) {
+      for (unsigned d = 0; d < count; ++d) CHECK(bench.vgpr(8 + d, lane) == bench.vgpr(4 + d, lane));
+      for (unsigned k = 0; k < 4 * count; ++k) {
+        const unsigned at = bench.vgpr(1, lane) + k;
+        const auto byte = bench.memory.values<std::uint8_t>(place + (at / 4 * lanes + lane) * 4 + at % 4, 1)[0];
+        CHECK(byte == (bench.vgpr(4 + k / 4, lane) >> k % 4 * 8 & 0xFFU));
+      }
+    }
+    bench.set_vgpr(1, own - 4 * count);
+    CHECK_FALSE(bench.run(encode::flat(scratch, load.c_str(), 8, 1, 0, off)));
+    bench.set_vgpr(1, own - 4 * count + 1);
+    for (const bool stores : {false, true}) {
+      const auto fault = bench.run(encode::flat(scratch, (stores ? store : load).c_str(), 8, 1, 4, off));
+      REQUIRE(fault);
+      CHECK(fault->reason.find(std::to_string(4 * count) + " bytes at scratch 0x") != std::string::npos);
+      CHECK(fault->reason.find(" of 64 for a lane") != std::string::npos);
+    }
   }
 }
 

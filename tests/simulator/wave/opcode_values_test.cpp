@@ -314,6 +314,13 @@ TEST_CASE("simulator values: differences the other way round, with what they bor
   }
   CHECK(bench.sgpr(20) == 0xFFFE0000);               // 17 and more are above 16
   CHECK(bench.sgpr(operand::vcc_lo) == 0xFFFF0000);  // and 16 with what is borrowed
+  bench.sgpr(30) = 3;
+  bench.sgpr(31) = 10;
+  REQUIRE_FALSE(bench.run(encode::join({encode::vop3sd("v_subrev_co_u32", 10, 22, 30, 31),
+                                        encode::vop3("v_cndmask_b32", 11, 30, 31, operand::vcc_lo)})));
+  CHECK(bench.vgpr(10, 4) == 7);
+  CHECK(bench.vgpr(11, 4) == 3);
+  CHECK(bench.vgpr(11, 16) == 10);
 }
 
 TEST_CASE("simulator values: carries and overflows of products with sums of 64 bits", "[simulator][values]") {

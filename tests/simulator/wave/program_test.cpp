@@ -294,4 +294,38 @@ TEST_CASE("simulator programs: what MODE says of rounding, denormals and clamps"
   }
 }
 
+// v57 to v63 are: what both halves of the wave write, the high one writes last.
+TEST_CASE("simulator programs: shared registers have one word for lanes n and n + 32", "[simulator][wave]") {
+  using W = std::uint64_t;
+  for (const W exec : {~W{0}, W{0xFF}, W{0x5A} << 32U, W{0x3C'0000'000F}, W{0}}) {
+    Bench bench({Generation::gfx11, WaveSize::wave64});
+    bench.wave.vgpr_count = 57;
+    bench.wave.shared_vgprs = 7;
+    for (unsigned lane = 0; lane < 64; ++lane) {
+      bench.vgpr(1, lane) = bench.vgpr(2, lane) = 1000 + lane;
+      bench.vgpr(3, lane) = lane % 2 == 0 ? 5 : ~0U;
+      for (unsigned r = 57; r < 64; ++r) bench.vgpr(r, lane) = 100 * r + lane % 32;
+    }
+    bench.set_exec(exec);
+    REQUIRE_FALSE(bench.run(encode::join({{encode::vop1("v_mov_b32", 57, v(1)), encode::vop1("v_swap_b32", 58, v(2))},
+                                          encode::vop3sd("v_add_co_u32", 59, 20, v(3), 129),
+                                          {encode::vop1("v_mov_b32", 56, v(57))}})));
+    INFO(std::hex << exec);
+    CHECK(bench.exec() == exec);
+    CHECK(bench.wave.scalar64(20) == (exec & 0xAAAA'AAAA'AAAA'AAAA));
+    for (unsigned lane = 0; lane < 64; ++lane) {
+      const unsigned low = lane % 32, high = low + 32;
+      const bool first = (exec >> low & 1U) != 0, last = (exec >> high & 1U) != 0;
+      const unsigned moved = last ? 1000 + high : first ? 1000 + low : 5700 + low;
+      CHECK(bench.vgpr(57, lane) == moved);
+      CHECK(bench.vgpr(58, lane) == (last ? 1000 + high : first ? 1000 + low : 5800 + low));
+      CHECK(bench.vgpr(2, low) == (first ? 5800 + low : 1000 + low));
+      CHECK(bench.vgpr(2, high) == (!last ? 1000 + high : first ? 1000 + low : 5800 + low));
+      CHECK(bench.vgpr(59, lane) == (first || last ? lane % 2 == 0 ? 6 : 0 : 5900 + low));
+      CHECK(bench.vgpr(60, lane) == 6000 + low);
+      CHECK(bench.vgpr(56, lane) == ((exec >> lane & 1U) != 0 ? moved : 0));
+    }
+  }
+}
+
 }  // namespace kiln::simulator::test
