@@ -115,9 +115,11 @@ std::vector<FamilySample> layer_samples() {
   Conv2dSpec skewed = finished(conv(2, 6, 10, 2));
   skewed.h = 9, skewed.w = 12, skewed.s = 2, skewed.stride_y = 2, skewed.stride_x = 3, skewed.dilation_y = 2;
   skewed.dilation_x = 3, skewed.pad_x = 2;
+  Conv2dSpec picked = pointwise(finished(conv(2, 6, 10, 2)));
+  picked.h = 9, picked.w = 12, picked.stride_y = 2, picked.stride_x = 3;
   Conv2dSpec skewed_depth = depthwise_of_width(2, 4, 16);
   skewed_depth.h = 12, skewed_depth.s = 2, skewed_depth.stride_y = 3, skewed_depth.stride_x = 2;
-  skewed_depth.dilation_x = 2;
+  skewed_depth.dilation_y = skewed_depth.dilation_x = 2;
   Conv2dSpec narrow = by_winograd(finished(conv(2, 4, 8))), narrow_odd = by_winograd(conv(1, 3, 5));
   narrow.h = 9, narrow.w = 8, narrow_odd.h = 6, narrow_odd.w = 7;
   return {
@@ -147,6 +149,8 @@ std::vector<FamilySample> layer_samples() {
       {skewed,
        "direct/"
        "blocked:lanes=places,k=4,x=3,y=2,packing=channels,view=storage,rows=unrolled,border=guarded,workgroup=2"},
+      {picked,
+       "direct/blocked:lanes=channels,k=4,x=4,y=1,packing=channels,view=texels,rows=looped,border=padded,workgroup=2"},
       {finished(conv(1, 8, 8)),
        "direct/"
        "blocked:lanes=channels,k=4,x=6,y=2,packing=channels,view=storage,rows=unrolled,border=padded,workgroup=8"},

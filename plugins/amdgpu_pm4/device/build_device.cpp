@@ -43,8 +43,6 @@ Result<std::unique_ptr<Device>> BuildDevice::open(const Chip& chip, Compiler com
   info.id = "amdgpu:" + std::string(chip.isa);
   info.name = facts.marketing_name + " (" + std::string(chip.isa) + ")";
   info.speed_identity.clear();
-  info.max_buffer_bytes = 0;
-  info.roof_gflops = 0;
   return std::unique_ptr<Device>(new BuildDevice(chip, std::move(compiler), std::move(info)));
 }
 

@@ -438,6 +438,27 @@ TEST_CASE("queue: a device that was taken away is lost") {
   f.gpu->submit_errors = {-ENODEV};
   CHECK(f.refused({f.pass(f.good)}).code == StatusCode::device_lost);
   CHECK(f.queue->alive().code == StatusCode::device_lost);
+  CHECK(f.queue->export_fence(1).error().code == StatusCode::device_lost);
+  CHECK(f.queue->wait_for_fence(-1).code == StatusCode::device_lost);
+  const QueueFixture amid;  // of a submission
+  amid.gpu->hang_at = 0;
+  amid.gpu->hang_error = -ENODEV;
+  CHECK(amid.wait(amid.submit({amid.pass(amid.good)})).code == StatusCode::device_lost);
+  CHECK(amid.queue->alive().code == StatusCode::device_lost);
+}
+
+TEST_CASE("queue: refused submissions take nothing of the rings") {
+  const QueueFixture f(4096);  // four chunks
+  const std::size_t buffers = f.gpu->buffers.size();
+  f.gpu->held = true;
+  for (int i = 0; i < 20; ++i) {
+    f.gpu->submit_errors = {-EINVAL};
+    CHECK(f.refused({f.pass(f.good)}).code == StatusCode::internal);
+  }
+  const std::uint64_t value = f.submit({f.pass(f.good)});
+  CHECK(f.gpu->buffers.size() == buffers);  // no memory of its own
+  f.gpu->run_held();
+  CHECK(f.wait(value).ok());
 }
 
 TEST_CASE("queue: threads submit and wait at once") {

@@ -156,6 +156,10 @@ TEST_CASE("rounds: of equals the one that stood first stays first") {
   std::vector<Entrant*> meeting = {&b, &a, &c};
   rank(meeting);
   CHECK(meeting == std::vector<Entrant*>{&c, &b, &a});
+  Entrant fast_once = entrant_of("d", {100, 300, 300}, {}), fast_twice = entrant_of("e", {200, 100, 100}, {});
+  std::vector<Entrant*> others = {&fast_once, &fast_twice};
+  rank(others);
+  CHECK(others == std::vector<Entrant*>{&fast_twice, &fast_once});
   leave(meeting, 3, "none");
   CHECK(meeting.size() == 3);
   leave(meeting, 2, "none");
