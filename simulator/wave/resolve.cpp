@@ -70,36 +70,32 @@ std::optional<Fault> Resolver::resolve(DecodedAt& decoded, std::uint16_t index, 
   Op base;
   base.index = index;
   std::optional<std::string> reason;
-  if (in.format != Format::vopd && semantics_.find(in.opcode) == nullptr) {
-    reason = "is not simulated";
-  } else {
-    switch (in.format) {
-      case Format::vopd:
-        reason = dual(decoded, base, ops);
-        break;
-      case Format::vop1:
-      case Format::vop2:
-      case Format::vopc:
-      case Format::vop3:
-      case Format::vop3sd:
-      case Format::vop3p:
-        reason = vector(decoded, base, ops);
-        break;
-      case Format::ds:
-      case Format::flat:
-      case Format::global:
-      case Format::scratch:
-        reason = memory(decoded, base, ops);
-        break;
-      case Format::mubuf:
-      case Format::mtbuf:
-      case Format::mimg:
-        reason = buffer(decoded, base, ops);
-        break;
-      default:
-        scalar(decoded, base, ops);
-        break;
-    }
+  switch (in.format) {
+    case Format::vopd:
+      reason = dual(decoded, base, ops);
+      break;
+    case Format::vop1:
+    case Format::vop2:
+    case Format::vopc:
+    case Format::vop3:
+    case Format::vop3sd:
+    case Format::vop3p:
+      reason = vector(decoded, base, ops);
+      break;
+    case Format::ds:
+    case Format::flat:
+    case Format::global:
+    case Format::scratch:
+      reason = memory(decoded, base, ops);
+      break;
+    case Format::mubuf:
+    case Format::mtbuf:
+    case Format::mimg:
+      reason = buffer(decoded, base, ops);
+      break;
+    default:
+      scalar(decoded, base, ops);
+      break;
   }
   if (reason) {
     return Fault{FaultKind::unknown_opcode, decoded.address, decoded.word,

@@ -350,6 +350,16 @@ TEST_CASE("simulator images: what is not simulated is refused by name", "[simula
   bad.format = 58;  // 32_32_32
   CHECK(reason(bad).find("image_load: texels of 12 bytes is not simulated") == 0);
   CHECK(reason(good).find("no page") == 0);
+  // An address in a list, behind the wave's registers and in the last of them.
+  for (const unsigned far : {64U, 63U}) {
+    Bench bench;
+    set_resource(bench, 8, good);
+    Fields fields;
+    fields.list = {far};
+    const auto fault = bench.run(mimg("image_load", fields));
+    REQUIRE(fault);
+    CHECK((fault->reason.find("v64 of 64") != std::string::npos) == (far == 64));
+  }
 }
 
 TEST_CASE("simulator images: blocks that DCC calls clear read so, and are filled by the first store",

@@ -140,6 +140,15 @@ TEST_CASE("simulator SDWA: parts of registers on gfx10.3", "[simulator][wave]") 
   // v_add_nc_u32_sdwa v6, byte 3 of v1, byte 3 of v1 with its sign; v7: the same in word 1, with the sign below.
   REQUIRE_FALSE(bench.run({add_nc | 6U << 17 | 1U << 9 | sdwa, word(1, 6, 0, 3, false, 3) | 1U << 27U,
                            add_nc | 7U << 17 | 1U << 9 | sdwa, word(1, 4, 1, 3, false, 0)}));
+  // In byte 0 and byte 1, with the sign above, or zeros: 0x80 of v1 and, from a constant, 0xFF.
+  bench.set_vgpr(10, 0);
+  constexpr U constant = 1U << 23U;
+  REQUIRE_FALSE(bench.run({add_nc | 8U << 17 | 10U << 9 | sdwa, word(1, 0, 1, 3, false, 6),
+                           add_nc | 9U << 17 | 10U << 9 | sdwa, word(1, 1, 1, 3, false, 6),
+                           add_nc | 11U << 17 | 10U << 9 | sdwa, word(193, 1, 0, 1, false, 6) | constant}));
+  CHECK(bench.vgpr(8, 7) == 0xFFFFFF80);
+  CHECK(bench.vgpr(9, 7) == 0xFFFF8000);
+  CHECK(bench.vgpr(11, 7) == 0x0000FF00);
   CHECK(bench.vgpr(6, 7) == 0);
   CHECK(bench.vgpr(7, 7) == 0x000000B3);
   CHECK(bench.vgpr(5, 7) == 0xFFFFFF80);
