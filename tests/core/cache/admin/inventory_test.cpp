@@ -55,6 +55,7 @@ TEST_CASE("cache::inventory: programs with their labels and figures, by label, u
   CHECK(stored->programs[2].label == label_of("two"));
   CHECK(stored->programs[2].key == key_for("two", device).digest);
   CHECK(stored->programs[0].build_ms > 0);
+  CHECK(stored->programs[0].last_used_s > 1'600'000'000);
   CHECK(stored->programs[0].times_used + stored->programs[1].times_used == 3);
   CHECK(stored->programs_stored == 3);
   REQUIRE(stored->devices.size() == 2);
@@ -67,6 +68,8 @@ TEST_CASE("cache::inventory: programs with their labels and figures, by label, u
     for (const auto& path : place.files(extension)) bytes += std::filesystem::file_size(path);
   }
   CHECK(stored->bytes_stored == bytes);
+  CHECK(stored->devices[0].bytes + stored->devices[1].bytes == bytes);
+  CHECK(stored->devices[0].folder < stored->devices[1].folder);
   const auto figures = cache_inventory(place.config, Detail::figures);
   CHECK(figures->programs.empty());
   CHECK(figures->bytes_stored == bytes);

@@ -6,7 +6,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <future>
 #include <mutex>
 #include <set>
 #include <stdexcept>
@@ -93,30 +92,6 @@ TEST_CASE("background work: an exception in one task does not stop the other tas
   CHECK(work.add([&] { ++ended; }));
   work.finish(Deadline::after(60s));
   CHECK(ended == 1);
-}
-
-TEST_CASE("write back: what is being served is waited for, and 8 MiB may wait") {
-  SharingMachine machine;
-  machine.build({"one"});  // makes the key file
-  WriteBack writes;
-  HeldLeases leases;
-  SharedCounters counters;
-  const std::atomic<bool> stop{false};
-  constexpr std::size_t most = 8 << 20;
-  const auto item = [](std::size_t bytes) { return WriteBack::Item{"", "", {}, 1, std::vector<std::byte>(bytes)}; };
-  CHECK(writes.add(item(most - 3)));
-  CHECK(writes.add(item(3)));
-  CHECK_FALSE(writes.add(item(1)));
-  CHECK(writes.begin());
-  CHECK_FALSE(writes.begin());
-  const auto serving =
-      std::async(std::launch::async, [&] { writes.serve({}, machine.config, leases, counters, {}, stop); });
-  CHECK(writes.finish(60s) == 0);
-  // Both have left it.
-  CHECK(writes.add(item(most)));
-  CHECK_FALSE(writes.add(item(1)));
-  CHECK(writes.finish(0s) == 1);
-  CHECK(writes.add(item(most)));
 }
 
 TEST_CASE("held leases: each is taken once, and the first starts the renewal") {

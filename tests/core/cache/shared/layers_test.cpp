@@ -37,6 +37,7 @@ TEST_CASE("layers: programs come from a read-only folder, below the cache and be
   SECTION("with a writable cache: nothing is copied") {
     CHECK(acquire(*reader.open(), "one", reader.device)->tier == Tier::layer);
     CHECK(reader.files(".bin").empty());
+    CHECK(reader.log.said("layers: ") == 0);
   }
   SECTION("without any") {
     reader.config.directory.clear();
@@ -53,6 +54,8 @@ TEST_CASE("layers: programs come from a read-only folder, below the cache and be
   SECTION("only of the writers that are named") {
     reader.config.layer_writers = {"other"};
     CHECK(acquire(*reader.open(), "one", reader.device)->tier == Tier::built);
+    CHECK(reader.log.said("layers: key 'other': not in trust.d") == 1);
+    CHECK(reader.log.said("layers: no key is trusted, so no program of a layer is used") == 1);
   }
   SECTION("only of keys that are trusted") {
     REQUIRE(revoke_sharing_key(reader.config, "image", KeyFolder::system));

@@ -2,6 +2,8 @@
 #include "cache/manifest.hpp"
 #include "core/cache/shared/sharing.hpp"
 
+#include <kiln/cache_admin.hpp>
+
 #include <catch2/catch.hpp>
 
 namespace kiln::test {
@@ -24,6 +26,21 @@ TEST_CASE("sharing: pull stores what fits, and repeats without work") {
   CHECK(pulled.failure.text() == "ok");
   CHECK(pulled.stored.programs == 2);
   CHECK(pulled.refused.size() == 1);
+  std::uint64_t bytes = 0;
+  for (const char* extension : {".bin", ".meta"}) {
+    for (const auto& path : reader.files(extension)) bytes += std::filesystem::file_size(path);
+  }
+  CHECK(pulled.stored.bytes == bytes);
+  const auto stored = cache_inventory(reader.config, Detail::programs);
+  REQUIRE(stored->programs.size() == 2);
+  for (const CachedProgram& one : stored->programs) {
+    CHECK_THAT(one.label, Catch::StartsWith("the label of "));
+    const auto whole = inspect_program(reader.config, one.key.hex());
+    REQUIRE(whole);
+    CHECK(whole->verdict == "authentic");
+    CHECK(whole->build_ms >= 100);  // as long as the writer's builds
+    CHECK(whole->build_ms < 60'000);
+  }
   const PullOutcome again = reader.pull();
   CHECK(again.stored.programs == 0);
   CHECK(again.stored.programs_already == 2);

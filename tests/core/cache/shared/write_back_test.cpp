@@ -68,6 +68,11 @@ TEST_CASE("write back: what was taken from the queue leaves its room to others, 
   CHECK(add(5 << 20));
   CHECK(writes.finish(0ms) == 1);
   CHECK(add(8 << 20));
+  // Who serves it is waited for.
+  REQUIRE(writes.begin());
+  const auto serving =
+      std::async(std::launch::async, [&] { writes.serve({}, place.config, leases, counters, {}, stop); });
+  CHECK(writes.finish(60s) == 0);
 }
 
 // A machine with two stored programs and the entries of them that wait for the remotes.
