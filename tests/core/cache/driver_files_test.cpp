@@ -213,6 +213,7 @@ TEST_CASE(
     first.first_run = is_first;
     first.wall_ns = dispatch_ns;
     cache->record(test::key_for(text, s.device), s.device, first, 0);
+    cache->record(test::key_for(text, s.device), s.device, first, 0);  // nothing is new
     // As another process: with a folder of its own.
     const fs::path other = s.around / "driver" / DriverScratch::new_name(some_setting);
     REQUIRE(prepare_driver_cache(other).ok());
@@ -224,6 +225,7 @@ TEST_CASE(
     const std::string said =
         "program 'the label of " + text + "': the driver compiled at its first dispatch; driver files added: ";
     CHECK(s.log.said(said) == (has_file ? 1 : 0));
+    CHECK(s.log.said("has no driver files") == 0);
     return has_file;
   };
   using std::chrono::milliseconds;

@@ -107,6 +107,8 @@ TEST_CASE("cache::expected_stall: what was never loaded is expected to be as muc
   new_one.first_dispatch_ms = 40;
   new_one.runs = 1;
   CHECK(expected_stalls(std::vector{loaded(2, 3), new_one})[1] == Approx(5));
+  CHECK(expected_stalls(std::vector{loaded(0.01, 0.01), new_one})[1] == Approx(5));
+  CHECK(expected_stalls(std::vector{new_one, loaded(2, 3)})[0] == Approx(5));
   CHECK(expected_stalls(std::vector{new_one})[0] == Approx(100));          // nothing says how much
   CHECK(expected_stalls(std::vector{EntryMeta{}, loaded(1, 1)})[0] == 0);  // its .meta was lost
   CHECK(expected_stalls({}).empty());

@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <atomic>
@@ -170,11 +171,16 @@ TEST_CASE("file store: the first write to a folder removes what killed writers l
   leave(".1-0.tmp", 3700s);
   leave(".2-0.tmp", 3500s);
   leave("other.tmp", 7200s);
+  for (int i = 0; i < 20; ++i) leave("other" + std::to_string(i), 0s);
+  std::filesystem::create_symlink("other.tmp", folder / ".4-0.tmp");
+  const timespec long_ago[] = {{1, 0}, {1, 0}};
+  REQUIRE(utimensat(AT_FDCWD, (folder / ".4-0.tmp").c_str(), long_ago, AT_SYMLINK_NOFOLLOW) == 0);
   const auto store = share.store();
   REQUIRE(store->put("f/a", copied_bytes("one"), {}).ok());
   CHECK_FALSE(there(".1-0.tmp"));
   CHECK(there(".2-0.tmp"));
   CHECK(there("other.tmp"));
+  CHECK(there(".4-0.tmp"));
   leave(".3-0.tmp", 3700s);
   REQUIRE(store->put("f/a", copied_bytes("two"), {}).ok());
   CHECK(there(".3-0.tmp"));  // once in a process
