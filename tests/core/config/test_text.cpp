@@ -155,6 +155,8 @@ TEST_CASE("config::text: values in TOML's syntax", "[config]") {
   CHECK(toml_text("one\ntwo\t\r\x01\x7F") == R"("one\ntwo\t\r\u0001\u007F")");
   CHECK(toml_text("größer") == "\"größer\"");
   CHECK(toml_key("max_disk-2") == "max_disk-2");
+  CHECK(toml_key("azAZ09") == "azAZ09");
+  for (const char* beside : {"@", "[", "`", "{", "/", ":"}) CHECK(toml_key(beside) == '"' + std::string(beside) + '"');
   CHECK(toml_key("a b") == "\"a b\"");
   CHECK(toml_key("") == "\"\"");
   CHECK(print_number(2.5) == "2.5");

@@ -155,7 +155,9 @@ TEST_CASE("npy: damaged headers", "[npy]") {
 
 TEST_CASE("npy: cut at every byte, a file is refused; each byte changed, it is refused or sane", "[npy]") {
   const ScratchFolder folder;
-  const std::string whole = npy(1, header_text(">i4", "True", "(2, 3)"), raw({1, 2, 3, 4, 5, 6}, true));
+  const int version = GENERATE(1, 2);
+  CAPTURE(version);
+  const std::string whole = npy(version, header_text(">i4", "True", "(2, 3)"), raw({1, 2, 3, 4, 5, 6}, true));
   REQUIRE(values_of<std::int32_t>(whole).size() == 6);
   for (std::size_t bytes = 0; bytes < whole.size(); ++bytes) {
     INFO("cut at " << bytes);

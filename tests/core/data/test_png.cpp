@@ -325,7 +325,9 @@ TEST_CASE("png: sizes beyond the limit or beyond what the file can hold", "[png]
   }
   const Status bomb = png_failure(with_size(whole, 16384, 16384));
   CHECK(bomb.code == StatusCode::corrupt);
-  CHECK_THAT(bomb.message, Catch::Contains("16384 x 16384") && Catch::Contains("expected at least"));
+  // Deflate makes at most 1,032 bytes of one.
+  CHECK_THAT(bomb.message, Catch::EndsWith("found " + std::to_string(whole.size()) +
+                                           " bytes, expected at least 260111 for 16384 x 16384 pixels"));
 }
 
 TEST_CASE("png: text and profiles are skipped unread, whatever they hold", "[png]") {
