@@ -83,7 +83,7 @@ ClearedDriverFolders remove_all_in(int folder) {
 bool is_waiting(const std::filesystem::path& task) {
   std::ifstream in(task / "syscall");
   long call = 0;
-  in >> call;  // stays 0 where it runs, or is gone
+  if (!(in >> call)) return false;  // it runs, or is gone
 #if defined(__x86_64__)
   constexpr long calls[] = {202, 7, 271};  // futex, poll, ppoll
 #else
@@ -338,6 +338,7 @@ Status add_driver_files(ProgramBinary more, ProgramBinary& program) {
 
 void empty_driver_folder(const std::filesystem::path& path) {
   const UniqueFd folder = open_inner(AT_FDCWD, path.string());
+  if (!folder) return;
   walk(
       folder.get(), "", levels_below,
       [](int in, const std::string& name, const std::string& whole, const struct stat&) {

@@ -179,6 +179,7 @@ std::vector<MissedKey> newest(std::vector<MissedKey> keys) {
     kept.push_back(&*key);
   }
   std::vector<MissedKey> oldest_first;
+  oldest_first.reserve(kept.size());
   for (auto key = kept.rbegin(); key != kept.rend(); ++key) oldest_first.push_back(std::move(**key));
   return oldest_first;
 }

@@ -108,7 +108,7 @@ constexpr std::uint64_t slot_locks = 1ull << 62;
 constexpr std::uint32_t all_marks = (1u << marks_per_slot) - 1;
 
 std::uint64_t byte_of(const Digest& digest) noexcept {
-  std::uint64_t first;
+  std::uint64_t first = 0;
   std::memcpy(&first, digest.bytes.data(), sizeof first);
   return first >> 2;
 }
@@ -217,7 +217,7 @@ void ProcessTable::look_after(std::string_view slot) {
 
 std::uint64_t ProcessTable::slots_in_file() const noexcept {
   struct stat at {};
-  fstat(file_.get(), &at);  // of no size where it fails
+  if (fstat(file_.get(), &at) != 0) return 0;
   return std::min(most_slots, (static_cast<std::uint64_t>(at.st_size) + slot_bytes - 1) / slot_bytes);
 }
 
