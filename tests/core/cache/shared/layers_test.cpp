@@ -169,6 +169,9 @@ TEST_CASE("layers: parent folders are made, and a key that ended signs none") {
   CHECK_THAT(refused.error().message, Catch::Contains("'old'") && Catch::Contains("expired on 2020-01-01"));
   CHECK(!std::filesystem::exists(layer));
   CHECK(create_layer(writer.config, {layer, "ci", {}, {}, {}})->programs == 1);
+  const auto unknown = create_layer(writer.config, {layer, "ci", {"nobody"}, {}, {}});
+  REQUIRE(!unknown);
+  CHECK_THAT(unknown.error().message, Catch::Contains("'nobody'"));
 }
 
 // Programs with driver files are dispatched once where they are loaded, if the process has a private folder for them.

@@ -44,6 +44,12 @@ TEST_CASE("sharing: pull stores what fits, and repeats without work") {
   const PullOutcome again = reader.pull();
   CHECK(again.stored.programs == 0);
   CHECK(again.stored.programs_already == 2);
+  // Only the altered one is asked for.
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> told;
+  const DeviceInfo info = reader.device.info();
+  REQUIRE(pull_cache(reader.config, reader.stores, std::span(&info, 1),
+                     [&](std::uint64_t done, std::uint64_t of) { told.emplace_back(done, of); }));
+  CHECK(told == std::vector<std::pair<std::uint64_t, std::uint64_t>>{{1, 1}});
 }
 
 // A line that carries some objects of each batch until the deadline, however far away that is.
