@@ -197,6 +197,14 @@ TEST_CASE("cache::driver_files: a process that dies at the first dispatch makes 
   CHECK(tried == 1);
 }
 
+TEST_CASE("cache::driver_files: without a folder for them a program is built, stored and loaded alone") {
+  test::Workplace place;
+  test::SyntheticDevice device;
+  device.facts().driver_cache = "adopted";
+  CHECK(test::acquire(*place.open(), "two", device)->tier == Tier::built);
+  CHECK(test::acquire(*place.open(), "two", device)->tier == Tier::disk);
+}
+
 // The driver writes a file at the first dispatch; it is looked for where that dispatch took long enough, for the build.
 TEST_CASE(
     "cache::driver_files: what a first dispatch compiled is stored where it took a twentieth of the build or more") {

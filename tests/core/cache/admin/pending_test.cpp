@@ -150,10 +150,15 @@ TEST_CASE("cache::pending: what somebody stored in the meantime stays, and a bad
   for (const auto& path : stored) {
     if (!lies_pending(path)) overwrite(path, std::vector<std::byte>(200));
   }
+  std::filesystem::path facts;  // what is known of the one that was stored
+  for (const auto& path : place.named(key_for("two", place.device).digest.hex() + ".meta")) {
+    if (!lies_pending(path)) overwrite(facts = path, std::vector<std::byte>(5));
+  }
   const auto outcome = persist_cache(place.config, {});
   CHECK(outcome->already == 1);
   CHECK(outcome->stored == 1);
   CHECK(outcome->left == 0);
+  CHECK(std::filesystem::file_size(facts) == 5);
   CHECK_FALSE(std::filesystem::exists(place.config.directory / "pending"));
   CHECK(place.tier_of("two") == Tier::disk);
 }

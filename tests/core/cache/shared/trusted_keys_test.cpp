@@ -57,6 +57,22 @@ TEST_CASE("trusted keys: a key is created, listed, and signs") {
   CHECK((at.st_mode & 0777) == 0600);
 }
 
+TEST_CASE("trusted keys: everybody can read what root trusts, and an ordinary user's is the user's") {
+  Keys place;
+  const auto key = trust_sharing_key(place.config, "ci", hex, "", KeyFolder::user);
+  REQUIRE(key);
+  const std::filesystem::path file = key->file;
+  const auto mode_of = [](const std::filesystem::path& path) {
+    struct stat facts {};
+    REQUIRE(stat(path.c_str(), &facts) == 0);
+    return facts.st_mode & 07777;
+  };
+  const bool is_root = geteuid() == 0;
+  CHECK(mode_of(file) == (is_root ? 0644 : 0600));
+  CHECK(mode_of(file.parent_path()) == (is_root ? 0755 : 0700));
+  CHECK(mode_of(place.user) == (is_root ? 0755 : 0700));
+}
+
 TEST_CASE("trusted keys: a name that is in use is refused, and the first key stays") {
   Keys place;
   const auto made = create_sharing_key(place.config, "ci", "", KeyFolder::user);
