@@ -20,7 +20,7 @@ void rank(std::vector<Entrant*>& meeting) {
   for (std::size_t round = 0; round < rounds; ++round) {
     std::vector<std::uint64_t> times;
     for (const Entrant* entrant : meeting) times.push_back(entrant->rounds_ns[round]);
-    const auto middle = static_cast<double>(interval_of(times).median);
+    const auto middle = static_cast<double>(std::max<std::uint64_t>(interval_of(times).median, 1));
     for (std::size_t i = 0; i < times.size(); ++i)
       shares[i].push_back(static_cast<std::uint64_t>(1e6 * static_cast<double>(times[i]) / middle));
   }
