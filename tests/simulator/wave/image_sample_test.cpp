@@ -209,6 +209,12 @@ TEST_CASE("simulator image_sample, image_gather4: layers, cubes, volumes, four t
     CHECK(array.sample("image_sample_lz", nearest, {0.3F, 0.6F, 0.9F}) == 121);
     CHECK(array.sample("image_sample_lz", nearest, {0.3F, 0.6F, -4}) == 21);
     CHECK(array.sample("image_sample_lz", nearest, {0.3F, 0.6F, 8}) == 221);
+    Pyramid volume(generation, ImageType::three, 3);
+    volume.fields.dim = ImageDim::three;
+    CHECK(volume.sample("image_sample_lz", nearest, {0.3F, 0.6F, 0.3F}) == 21);
+    CHECK(volume.sample("image_sample_lz", nearest, {0.3F, 0.6F, 0.5F}) == 121);
+    CHECK(volume.sample("image_sample_lz", nearest, {0.3F, 0.6F, 0.9F}) == 221);
+    CHECK(volume.sample("image_sample_lz", linear, {0.375F, 0.625F, 2 / 3.0F}) == Approx(171));
     Pyramid cube(generation, ImageType::cube, 6);
     cube.fields.dim = ImageDim::cube;
     CHECK(cube.sample("image_sample_lz", nearest, {1.3F, 1.6F, 4}) == 421);
