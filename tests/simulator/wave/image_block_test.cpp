@@ -168,8 +168,10 @@ TEST_CASE("simulator image and buffer loads with tfe: a dword says which texels 
       fields.mask = 3;
       fields.tfe = true;
       bench.set_vgpr(10, 7);
+      bench.set_vgpr(13, 8);
       REQUIRE_FALSE(bench.run(mimg("image_load", fields)));
       for (unsigned lane = 0; lane < bench.wave.lanes(); ++lane) {
+        CHECK(bench.vgpr(13, lane) == 8);
         CHECK(bench.vgpr(10, lane) == 0);
         CHECK(bench.vgpr(12, lane) == (lane < 5 ? 0 : 1));
       }
