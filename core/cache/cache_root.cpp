@@ -95,7 +95,7 @@ CachedProgram CacheRoot::describe(Area area, const std::string& folder, const St
 CacheDevice CacheRoot::device(Area area, const std::string& folder) const {
   CacheDevice device;
   device.folder = folder;
-  const UniqueFd opened = open_subfolder(of(area), folder, "folder " + folder, Create::no).value_or(UniqueFd());
+  const UniqueFd opened = existing_subfolder(of(area), folder);
   if (!opened) return device;
   const FileContents manifest = read_file(opened.get(), manifest_name, most_text_bytes);
   ManifestWords words = words_of_manifest(text_of(manifest.bytes));

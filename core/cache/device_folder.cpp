@@ -180,8 +180,7 @@ std::vector<Digest> DeviceFolder::digests() {
   if (!folder || *folder < 0) return found;
   constexpr std::string_view suffix = ".bin";
   for (const std::string& part : names_in(*folder)) {
-    const UniqueFd subfolder =
-        open_subfolder(*folder, part, "folder " + name_ + "/" + part, Create::no).value_or(UniqueFd());
+    const UniqueFd subfolder = existing_subfolder(*folder, part);
     if (!subfolder) continue;
     for (const std::string& name : names_in(subfolder.get())) {
       if (!name.ends_with(suffix)) continue;
@@ -211,7 +210,7 @@ const std::vector<DeviceFolder::OtherDriver>& DeviceFolder::other_drivers() {
   for (const std::string& name : names_in(root_)) {
     if (other_drivers_->size() == most_other_drivers) break;
     if (!is_device_folder_name(name) || !differ_in_driver_only(name, name_)) continue;
-    const UniqueFd folder = open_subfolder(root_, name, "folder " + name, Create::no).value_or(UniqueFd());
+    const UniqueFd folder = existing_subfolder(root_, name);
     if (!folder) continue;
     const FileContents manifest = read_file(folder.get(), manifest_name, most_manifest_bytes);
     if (manifest.state != FileState::read) continue;

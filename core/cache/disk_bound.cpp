@@ -86,10 +86,6 @@ FileRemoval remove_file(int folder, const std::string& name) {
   return errno == ENOENT ? FileRemoval::gone : FileRemoval::failed;
 }
 
-UniqueFd subfolder(int parent, const std::string& name) {
-  return open_subfolder(parent, name, name, Create::no).value_or(UniqueFd());
-}
-
 // Keeps the first failure.
 UniqueFd surveyed_folder(int parent, const std::string& name, const std::string& who, Survey& found) {
   Result<UniqueFd> opened = open_subfolder(parent, name, "folder " + who, Create::no);
@@ -128,8 +124,8 @@ std::size_t prune(int root, Survey& found, std::uint64_t bytes) {
   std::size_t removed = 0;
   for (const StoredEntry& entry : found.entries) {
     if (found.bytes <= bytes || removed == most_pruned) break;
-    const UniqueFd device = subfolder(root, found.folders[entry.folder]);
-    const UniqueFd folder = device ? subfolder(device.get(), subfolder_of(entry.digest)) : UniqueFd();
+    const UniqueFd device = existing_subfolder(root, found.folders[entry.folder]);
+    const UniqueFd folder = device ? existing_subfolder(device.get(), subfolder_of(entry.digest)) : UniqueFd();
     if (!folder) continue;
     const FileRemoval program = remove_file(folder.get(), file_name_of(entry.digest, ".bin"));
     const FileRemoval meta = remove_file(folder.get(), file_name_of(entry.digest, ".meta"));
@@ -142,8 +138,8 @@ std::size_t prune(int root, Survey& found, std::uint64_t bytes) {
 }
 
 Status remove_entry(int root, const std::string& folder, const Digest& digest) {
-  const UniqueFd device = subfolder(root, folder);
-  const UniqueFd inner = device ? subfolder(device.get(), subfolder_of(digest)) : UniqueFd();
+  const UniqueFd device = existing_subfolder(root, folder);
+  const UniqueFd inner = device ? existing_subfolder(device.get(), subfolder_of(digest)) : UniqueFd();
   if (!inner) return {};
   for (const char* suffix : {".bin", ".meta"}) {
     const std::string name = file_name_of(digest, suffix);

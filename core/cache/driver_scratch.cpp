@@ -377,11 +377,11 @@ bool is_left(const std::string& name, int folder, std::time_t marked) {
 
 ClearedDriverFolders remove_folders(int root, Age age) {
   ClearedDriverFolders cleared;
-  const UniqueFd all = open_subfolder(root, driver_caches_name, driver_caches_name, Create::no).value_or(UniqueFd());
+  const UniqueFd all = existing_subfolder(root, driver_caches_name);
   if (!all) return cleared;
   for (const std::string& name : names_in(all.get())) {
     if (!is_shared_folder_name(name) && DriverScratch::setting_of(name).empty()) continue;
-    const UniqueFd folder = open_subfolder(all.get(), name, name, Create::no).value_or(UniqueFd());
+    const UniqueFd folder = existing_subfolder(all.get(), name);
     struct stat at {};
     if (!folder || fstat(folder.get(), &at) != 0) continue;
     if (age == Age::left && !is_left(name, folder.get(), at.st_mtime)) continue;

@@ -95,7 +95,7 @@ constexpr std::uint64_t most_text_bytes = 64 << 10;
 
 void add_devices(const CacheRoot& root, const std::set<std::string>& folders, BundleWriter& bundle) {
   for (const std::string& folder : folders) {
-    const UniqueFd opened = open_subfolder(root.of(Area::stored), folder, folder, Create::no).value_or(UniqueFd());
+    const UniqueFd opened = existing_subfolder(root.of(Area::stored), folder);
     const std::string manifest =
         opened ? std::string(text_of(read_file(opened.get(), manifest_name, most_text_bytes).bytes)) : "";
     bundle.add(BundledDevice{folder, manifest});

@@ -44,7 +44,7 @@ void remove_root_file(int root, const char* name, CacheRemoval& outcome) {
 
 // Removes the files of a folder that Kiln wrote, by the end of their names, and the folder if it is then empty.
 void clear_folder(int root, const char* inner, std::string_view suffix, CacheRemoval& outcome) {
-  const UniqueFd folder = open_subfolder(root, inner, std::string("folder ") + inner, Create::no).value_or(UniqueFd());
+  const UniqueFd folder = existing_subfolder(root, inner);
   if (!folder) return;
   for (const std::string& name : names_in(folder.get())) {
     struct stat at {};

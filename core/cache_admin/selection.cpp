@@ -126,7 +126,7 @@ void remove_process_table(int folder) {
 }  // namespace
 
 void remove_if_empty(int root, const std::string& device_folder) {
-  const UniqueFd folder = open_subfolder(root, device_folder, device_folder, Create::no).value_or(UniqueFd());
+  const UniqueFd folder = existing_subfolder(root, device_folder);
   if (!folder) return;
   for (const std::string& name : names_in(folder.get())) {
     if (is_subfolder_name(name)) unlinkat(folder.get(), name.c_str(), AT_REMOVEDIR);  // fails where it is not empty

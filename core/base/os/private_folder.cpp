@@ -164,6 +164,10 @@ Result<UniqueFd> open_folder(const std::filesystem::path& path, Create create) {
   return open_subfolder(AT_FDCWD, plain.string(), who, create);
 }
 
+UniqueFd existing_subfolder(int parent, const std::string& name) {
+  return open_subfolder(parent, name, name, Create::no).value_or(UniqueFd());
+}
+
 Result<UniqueFd> open_shared_file(int folder, const std::string& name, const std::string& who, Create create) {
   const int make = create == Create::yes ? O_CREAT : 0;
   UniqueFd file(openat(folder, name.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | make, 0600));

@@ -41,6 +41,8 @@ Result<UniqueFd> open_folder(const std::filesystem::path& path, Create create);
 
 // Opens the folder `name` in `parent`. `who` is its name in messages.
 Result<UniqueFd> open_subfolder(int parent, const std::string& name, const std::string& who, Create create);
+// Empty where it is missing or is refused.
+UniqueFd existing_subfolder(int parent, const std::string& name);
 
 // Opens a file of this user in `folder` for reading and writing by several processes. Create::yes: a missing file is
 // created with mode 0600.
